@@ -52,7 +52,7 @@ from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntA
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed
 from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import quoted
+from duckdb_anon.model.quoting import quoted
 from duckdb_anon.model.release_formats import SOURCE
 from duckdb_anon.model.released_columns import Cells, Source
 

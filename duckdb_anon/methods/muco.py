@@ -47,8 +47,7 @@ from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntA
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.function_specs import REQUIRED, Cutting, Method, Parameter, Params, Report, Roles, Sweep
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.quoting import literal
-from duckdb_anon.model.release_comment import quoted
+from duckdb_anon.model.quoting import literal, quoted
 from duckdb_anon.model.released_columns import Cells, Coded
 
 PAPER = "Li, B., Li, Y., et al. (2020), arXiv 2008.10771"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def ident(name: str) -> str:
@@ -16,6 +19,24 @@ def ident(name: str) -> str:
     "a ""b"" c"
     """
     return '"' + name.replace('"', '""') + '"'
+
+
+def quoted(name: str) -> str:
+    """A column or table name, quoted where it is more than letters, digits and underscores.
+
+    >>> quoted("age"), quoted("zip code")
+    ('age', '"zip code"')
+    """
+    return name if _PLAIN.fullmatch(name) else ident(name)
+
+
+def unquoted(name: str) -> str:
+    """The name that SQL writes.
+
+    >>> unquoted('"zip ""code"'), unquoted("age")
+    ('zip "code', 'age')
+    """
+    return name[1:-1].replace('""', '"') if name.startswith('"') and name.endswith('"') else name
 
 
 def literal(value: Any) -> str:

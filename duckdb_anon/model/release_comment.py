@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from duckdb_anon.model.quoting import literal
+from duckdb_anon.model.quoting import literal, quoted, unquoted
 
 HIDDEN = ("seed", "row_id")
 KEY = "anon"
@@ -54,7 +54,6 @@ _PYTHON = re.compile(
     r"(?:\b(?:date|timestamp)\s+)?'(?P<text>(?:[^']|'')*)'|(?P<name>\w+)\s*:=|\b(?P<word>true|false|null)\b",
     re.IGNORECASE,
 )
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 QUERY = "a query"
 
 
@@ -181,7 +180,7 @@ def field_comments(comment: str | None) -> dict[str, str]:
     found = _ATTRIBUTES.search(comment or "")
     if found is None:
         return {}
-    return {_unquoted(f.group(1)): f"anon: {f.group(2).strip()}" for f in _FIELD.finditer(found.group(1))}
+    return {unquoted(f.group(1)): f"anon: {f.group(2).strip()}" for f in _FIELD.finditer(found.group(1))}
 
 
 def table_name(given: str) -> str:
@@ -200,19 +199,6 @@ def table_name(given: str) -> str:
     *folders, file = re.split(r"[/\\]", text.strip("'"))
     named = [folder for folder in folders if folder and "*" not in folder]
     return quoted(f"{named[-1]}/" if "*" in file and named else file)
-
-
-def quoted(name: str) -> str:
-    """An identifier as SQL writes it.
-
-    >>> quoted("age"), quoted("zip code")
-    ('age', '"zip code"')
-    """
-    return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
-
-
-def _unquoted(name: str) -> str:
-    return name[1:-1].replace('""', '"') if name.startswith('"') else name
 
 
 def _written(arguments: Mapping[str, Any]) -> str:

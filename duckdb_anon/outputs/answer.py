@@ -15,6 +15,7 @@ from duckdb_anon.engine.catalog.column_roles import resolve_roles
 from duckdb_anon.engine.planned_tables import uncommitted
 from duckdb_anon.model.errors import AnonError, ColumnError
 from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.quoting import ident
 from duckdb_anon.outputs.block import Block, NoRule, Table, read_block, table_name
 from duckdb_anon.outputs.cells import Row, checksum_of, columns_of, compute
 from duckdb_anon.outputs.differencing import Comparison
@@ -88,7 +89,7 @@ def read_question(function: str, catalog: Catalog, query: str) -> Question:
     roles = resolve_roles(function, relation, {}, needs=(), nested=True)
     by_name = roles.by_name() | dict.fromkeys(roles.identifier, "identifier")
     person = roles.person.name if roles.person else None
-    sql = ".".join(f'"{part.replace(chr(34), chr(34) * 2)}"' for part in relation.place[:3])
+    sql = ".".join(map(ident, relation.place[:3]))
     block = read_block(function, query, Table(relation.given, sql, relation.columns, by_name, person))
     for aggregate in block.aggregates if policy.method == "cell_key" else ():
         if aggregate.measured is None and aggregate.function != "count":

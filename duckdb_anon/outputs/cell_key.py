@@ -19,6 +19,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from duckdb_anon.model.quoting import literal
+
 Floats = NDArray[np.float64]
 STEPS = 20
 """Noise of sums is in units of 1/20."""
@@ -83,13 +85,12 @@ def new_secret() -> str:
 
 def record_key(secret: str, value: str) -> str:
     """SQL of the key of a record from a hash of what it is."""
-    return f"md5_number_lower('{secret}' || {value}::varchar)"
+    return f"md5_number_lower({literal(secret)} || {value}::varchar)"
 
 
 def uniform(key: str, name: str) -> str:
     """SQL of a number in [0, 1) from a sum of record keys, another one for each `name`."""
-    label = name.replace("'", "''")
-    return f"md5_number_lower((coalesce({key}, 0) % {1 << 64})::varchar || '{label}') / {float(1 << 64)!r}"
+    return f"md5_number_lower((coalesce({key}, 0) % {1 << 64})::varchar || {literal(name)}) / {float(1 << 64)!r}"
 
 
 def noise_of_count(count: str, number: str, variance: float, deviation: int) -> str:

@@ -25,20 +25,21 @@ from duckdb_anon.engine.memory_estimate import size_of
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.serve import tokens
 from duckdb_anon.serve.audit import Audit
-from duckdb_anon.serve.limits import ServingLimits
+from duckdb_anon.serve.limits import LOOPBACK, ServingLimits
 from duckdb_anon.serve.supervisor import Supervisor
 from duckdb_anon.serve.tokens import OneToken, TokenFile
 
 _TOKEN_VARIABLE = "DUCKDB_ANON_TOKEN"  # noqa: S105 - the name of a variable, not a token
-_HERE = ("localhost", "127.0.0.1", "[::1]")
+HERE = ("localhost", LOOPBACK, "[::1]")
+"""Names of this machine that no other machine reaches."""
 _ANY_ADDRESS = ("0.0.0.0", "[::]")  # noqa: S104 - names of addresses, where nothing listens unless asked to
 _CURATORS_STATEMENT = 64 << 20  # bytes; the curator is not limited otherwise
 
 
 def main(given: Namespace) -> int:
     """Serve until SIGINT or SIGTERM."""
-    host, _ = _address(given)
-    if host not in _HERE and not given.anywhere:
+    host, _ = address_of("serve", given.listen)
+    if host not in HERE and not given.anywhere:
         raise AnonError(f"serve: {host} can be reached from other machines. Add --anywhere if this is intended")
     set_here = ("memory", "threads", "seconds", "statement", "connections", "idle")
     limits = ServingLimits(**{name: getattr(given, name) for name in set_here})
@@ -68,7 +69,7 @@ async def _serve(supervisor: Supervisor, given: Namespace, admitted: OneToken | 
     # From here on the process ends in order: a curator's file must be left clean.
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
-    host, port = _address(given)
+    host, port = address_of("serve", given.listen)
     audit, tls, front = Audit(given.audit), _tls(given), None
     supervisor.report = audit.report
     try:
@@ -89,10 +90,15 @@ async def _serve(supervisor: Supervisor, given: Namespace, admitted: OneToken | 
         audit.close()
 
 
-def _address(given: Namespace) -> tuple[str, int]:
-    host, _, port = given.listen.rpartition(":")
+def address_of(command: str, text: str) -> tuple[str, int]:
+    """Host and port of a command's --listen.
+
+    >>> address_of("serve", "[::1]:9494")
+    ('[::1]', 9494)
+    """
+    host, _, port = text.rpartition(":")
     if not host or not port.isdecimal():
-        raise AnonError(f"serve: --listen {given.listen} is not HOST:PORT. Write it as localhost:9494")
+        raise AnonError(f"{command}: --listen {text} is not HOST:PORT. Write it as localhost:9494")
     return host, int(port)
 
 
@@ -101,8 +107,8 @@ def _greeting(supervisor: Supervisor, host: str, port: int, encrypted: bool, tok
     uri = f"quack:{socket.gethostname() if host in _ANY_ADDRESS else host}:{port}"
     example = "SHOW TABLES" if supervisor.answer or supervisor.role == "researcher" else "FROM anon_functions()"
     # Quack's client takes HTTPS for granted for every host but this one
-    option = "" if encrypted != (host in _HERE) else f", disable_ssl := {'false' if encrypted else 'true'}"
-    if not encrypted and host not in _HERE:
+    option = "" if encrypted != (host in HERE) else f", disable_ssl := {'false' if encrypted else 'true'}"
+    if not encrypted and host not in HERE:
         sys.stderr.write(
             "serve: tokens and answers cross the network unencrypted. Give --tls-cert and --tls-key, or listen on "
             "localhost behind a proxy that does TLS\n"

@@ -19,6 +19,8 @@ import sys
 import threading
 from pathlib import Path
 
+from duckdb_anon.serve.limits import LOOPBACK
+
 _SET_FLAGS = 0x8914  # SIOCSIFFLAGS of netdevice(7)
 _UP = 0x1 | 0x40  # IFF_UP and IFF_RUNNING
 _CHUNK = 64 << 10
@@ -54,7 +56,7 @@ def pass_on(listening: socket.socket, port: int) -> None:
 
     async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
+            inner_reader, inner_writer = await asyncio.open_connection(LOOPBACK, port)
         except OSError:
             writer.close()
             return

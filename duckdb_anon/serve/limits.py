@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LOOPBACK = "127.0.0.1"
 NO_MEMORY = "the endpoint is short of memory; ask again in a moment, or something shorter"
 
 

@@ -25,7 +25,7 @@ from aiohttp import web
 
 from duckdb_anon.serve import messages
 from duckdb_anon.serve.audit import Audit, Request, fingerprint
-from duckdb_anon.serve.limits import NO_MEMORY, ServingLimits
+from duckdb_anon.serve.limits import LOOPBACK, NO_MEMORY, ServingLimits
 from duckdb_anon.serve.messages import MalformedError, Message
 from duckdb_anon.serve.sessions import Places, Refusal, Session, Sessions
 from duckdb_anon.serve.supervisor import Supervisor, Worker
@@ -331,7 +331,7 @@ class Front:
         try:
             async with asyncio.timeout(limit):
                 with _as_gone():
-                    url = f"http://127.0.0.1:{worker.port}/quack"
+                    url = f"http://{LOOPBACK}:{worker.port}/quack"
                     response = await self._worker.post(url, data=body, headers={"content-type": _TYPE})
                     first = await response.content.readany()
         except TimeoutError as error:

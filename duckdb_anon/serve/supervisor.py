@@ -22,7 +22,7 @@ from typing import Any
 from duckdb_anon.answering.original_names import Answering
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.serve.isolation import without_network
-from duckdb_anon.serve.limits import ServingLimits
+from duckdb_anon.serve.limits import LOOPBACK, ServingLimits
 
 _START = 60.0  # seconds a worker may take to start
 _DRAW = 1200.0  # seconds it may take to start where it draws plausible tables first
@@ -145,7 +145,7 @@ class Supervisor:
     async def _launch(self) -> Worker:
         self._generation += 1
         patience = _DRAW if self.answer else _START
-        listening = socket.create_server(("127.0.0.1", 0), backlog=self.limits.connections)
+        listening = socket.create_server((LOOPBACK, 0), backlog=self.limits.connections)
         port, passed = int(listening.getsockname()[1]), listening.fileno() if self._alone else None
         if not self._alone:
             listening.close()  # the worker listens there itself

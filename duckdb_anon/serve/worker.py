@@ -20,7 +20,7 @@ import duckdb
 
 from duckdb_anon.model.errors import AnonError, of_function
 from duckdb_anon.serve.isolation import bound_this_process, give_up_rights, pass_on
-from duckdb_anon.serve.limits import ServingLimits
+from duckdb_anon.serve.limits import LOOPBACK, ServingLimits
 from duckdb_anon.serve.researcher import Researcher
 from duckdb_anon.serve.server import Analyst, Checked, Curator, listen
 
@@ -49,7 +49,7 @@ def main() -> int:
 
 def _serve(job: dict[str, Any], answers: TextIO, ended: threading.Event) -> tuple[Curator | Checked, dict[str, object]]:
     """Open and serve what the supervisor names; what is reported of it."""
-    limits, address = ServingLimits(**job["limits"]), f"127.0.0.1:{job['port']}"
+    limits, address = ServingLimits(**job["limits"]), f"{LOOPBACK}:{job['port']}"
     role, database = job["role"], job["database"]
     served: Curator | Checked
     if role == "curator":
@@ -78,7 +78,7 @@ def _wait_for_answer(port: int) -> None:
     connections are then accepted by the system and answered by nobody.
     """
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=_ANSWER) as connection:
+        with socket.create_connection((LOOPBACK, port), timeout=_ANSWER) as connection:
             connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
             reply = connection.recv(1)
     except OSError:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from duckdb_anon.model.errors import AnonError
+from duckdb_anon.serve.command import HERE, address_of
 
-_HERE = ("localhost", "127.0.0.1", "[::1]")
 _POLICY = (
     "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; connect-src 'self' data: blob: {sockets}; "
     "frame-ancestors 'none'; form-action 'self'; base-uri 'self'"
@@ -35,17 +35,15 @@ def main(given: Namespace) -> int:
             raise AnonError(f"workbench: the package {package} is missing: pip install 'duckdb-anon[workbench]'")
     from duckdb_anon.workbench import state
 
-    host, _, port = given.listen.rpartition(":")
-    if not host or not port.isdecimal():
-        raise AnonError(f"workbench: --listen {given.listen} is not HOST:PORT. Write it as localhost:2718")
-    if host not in _HERE:
+    host, port = address_of("workbench", given.listen)
+    if host not in HERE:
         raise AnonError(
             f"workbench: {host} can be reached from other machines, and the pages show the original. Listen on "
             "localhost, and reach it from elsewhere through a tunnel: ssh -L 2718:localhost:2718"
         )
     state.serve(state.opened(given.file, Path()))
     try:
-        listening = socket.create_server((host.strip("[]"), int(port)), family=_family(host))
+        listening = socket.create_server((host.strip("[]"), port), family=_family(host))
     except OSError as error:
         raise AnonError(f"workbench: cannot listen at {given.listen}: {error.strerror}") from error
     token = given.token or secrets.token_urlsafe(24)

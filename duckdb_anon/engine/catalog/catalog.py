@@ -18,6 +18,7 @@ from duckdb_anon.engine.arrow import batches
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, cause_of, listed, nearest, one_line
 from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.quoting import unquoted
 from duckdb_anon.model.release_comment import COLUMN_KEY, KEY, field_comments
 
 PART = r'(?:"(?:[^"]|"")+"|[^\s".()]+)'
@@ -26,8 +27,7 @@ QUALIFIED = re.compile(rf"{PART}(?:\.{PART}){{0,2}}")
 
 def names_of(sql: str) -> list[str]:
     """The parts of a table's name, folded."""
-    parts = re.findall(PART, sql)
-    return [fold(p[1:-1].replace('""', '"') if p.startswith('"') else p) for p in parts]
+    return [fold(unquoted(part)) for part in re.findall(PART, sql)]
 
 
 _WRITTEN = r'(?:"(?:[^"]|"")+"|[A-Za-z_][A-Za-z0-9_]*)'

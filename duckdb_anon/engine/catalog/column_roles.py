@@ -16,6 +16,7 @@ from duckdb_anon.engine.catalog.catalog import Relation
 from duckdb_anon.model.errors import ColumnError, listed, nearest
 from duckdb_anon.model.function_specs import ColumnInfo, Parameter, Roles
 from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.quoting import unquoted
 from duckdb_anon.model.release_comment import Label, read_description
 from duckdb_anon.model.release_formats.duckdb_types import is_nested, kind_of_type
 
@@ -27,7 +28,7 @@ NAMING = ("identifier", "person", "household")
 _COMMENT = re.compile(
     r"\banon:\s*(\w+)((?:[\s,;]+(?:categorical\b|hierarchy=(?:(?:\"[^\"]*\")+|[^\s;,]+)))*)", re.IGNORECASE
 )
-HIERARCHY = re.compile(r"hierarchy=(?:\"((?:[^\"]|\"\")+)\"|([^\s;,]+))", re.IGNORECASE)
+HIERARCHY = re.compile(r"hierarchy=(\"(?:[^\"]|\"\")+\"|[^\s;,]+)", re.IGNORECASE)
 
 ROLE_PARAMETERS = (
     Parameter("qi", "list of quasi-identifiers (default: columns commented 'anon: quasi')", "names"),
@@ -61,7 +62,7 @@ def label_of(comment: str | None) -> Label | None:
     if found is None or found.group(1).lower() not in ROLES:
         return None
     tree = HIERARCHY.search(found.group(2))
-    named = None if tree is None else tree.group(1).replace('""', '"') if tree.group(1) else tree.group(2)
+    named = None if tree is None else unquoted(tree.group(1))
     return Label(found.group(1).lower(), "categorical" in re.split(r"[\s,;]+", found.group(2).lower()), named)
 
 

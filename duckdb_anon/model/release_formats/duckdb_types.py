@@ -10,6 +10,7 @@ import re
 from typing import Literal
 
 from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.quoting import unquoted
 
 _BOX = re.compile(r'STRUCT\(\s*"?lower"?\s+(.+?),\s*"?upper"?\s+(.+)\)', re.IGNORECASE | re.DOTALL)
 _BAG = re.compile(r"MAP\((.+),\s*U?BIGINT\)", re.IGNORECASE | re.DOTALL)
@@ -241,8 +242,8 @@ def _split(text: str) -> list[str]:
 def _field(part: str) -> tuple[str, str]:
     part = part.strip()
     if part.startswith('"'):
-        end = re.match(r'"((?:[^"]|"")*)"', part)
+        end = re.match(r'"(?:[^"]|"")*"', part)
         if end:
-            return end.group(1).replace('""', '"'), part[end.end() :].strip()
+            return unquoted(end.group()), part[end.end() :].strip()
     name, _, kind = part.partition(" ")
     return name, kind.strip()

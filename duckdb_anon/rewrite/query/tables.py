@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import ColumnError, RewriteError
 from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.quoting import unquoted
 from duckdb_anon.model.release_formats import Contents, read
 from duckdb_anon.model.release_formats.duckdb_types import bag_type, box_type, list_type, struct_fields
 from duckdb_anon.rewrite.query.trees import leftmost, step_of
@@ -229,4 +230,4 @@ def _parts(name: str) -> list[str]:
     parts = _PART.findall(name)
     if ".".join(parts) != name or name.startswith(("'", "(")):
         return [fold(name.strip("'"))]
-    return [fold(part[1:-1].replace('""', '"')) if part.startswith('"') else fold(part) for part in parts]
+    return [fold(unquoted(part)) for part in parts]
