@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.jit import compiled_with_arrays
+from duckdb_anon.kernels.partition.sort_count import ranges
 from duckdb_anon.kernels.row_keys import compact, joint, keys_of
 from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.progress import stop_flag, tick
@@ -215,7 +216,7 @@ class _Search:
             hot[key[dear]] = True
             chosen = np.flatnonzero(hot[key])
             many = self.table.count[chosen]
-            rows = np.repeat(self.start[chosen] - np.cumsum(many) + many, many) + np.arange(many.sum())
+            rows = ranges(self.start[chosen], many)
             group = np.repeat(key[chosen], many)
             order = np.lexsort((self.class_of_row[rows], group))
             fresh = np.zeros(int(hot.sum()), dtype=np.int64)

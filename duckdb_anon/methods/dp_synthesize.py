@@ -31,6 +31,7 @@ from duckdb_anon.kernels.differential_privacy.noisy_histograms import (
     rho_of,
 )
 from duckdb_anon.kernels.differential_privacy.synthesis import records_like
+from duckdb_anon.kernels.partition.sort_count import rank_in_run
 from duckdb_anon.kernels.rng_streams import spawn_generators
 from duckdb_anon.methods import diffgen
 from duckdb_anon.model.coded_table import Attribute, CodedTable, IntArray
@@ -85,8 +86,7 @@ def _bounded_rows(table: CodedTable, each: int, rng: np.random.Generator) -> Int
         return np.arange(table.rows)
     person, order = table.person.codes, rng.permutation(table.rows)
     order = order[np.argsort(person[order], kind="stable")]
-    first = np.cumsum(np.bincount(person[order])) - np.bincount(person[order])
-    return np.sort(order[np.arange(len(order)) - first[person[order]] < each])
+    return np.sort(order[rank_in_run(person[order]) < each])
 
 
 def _column(attribute: Attribute, rows: IntArray, params: Params) -> Names | Numbers:

@@ -30,7 +30,7 @@ from duckdb_anon.kernels.partition.privacy_models import (
     KAnonymity,
     PrivacyModel,
 )
-from duckdb_anon.kernels.partition.sort_count import ranges
+from duckdb_anon.kernels.partition.sort_count import owners, ranges
 from duckdb_anon.kernels.set_valued.partition_top_down import publish_top_down
 from duckdb_anon.kernels.set_valued.person_sets import boxes_of_persons, fingerprints_of, person_of_row, row_of_person
 from duckdb_anon.kernels.slicing.fake_records import of_records
@@ -57,7 +57,7 @@ class NodeLists:
 def cells_of_lists(table: CodedTable, lists: NodeLists) -> dict[str, Cells]:
     """Return one NodeSet per sensitive attribute, one row per person."""
     trees = lists.forest.tree_of_node[lists.nodes]
-    owner = np.repeat(np.arange(len(lists.offsets) - 1), np.diff(lists.offsets))
+    owner = owners(lists.offsets)
     cells: dict[str, Cells] = {}
     for number, attribute in enumerate(table.sensitive):
         of_tree = trees == number

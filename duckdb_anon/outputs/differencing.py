@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 import scipy
 
+from duckdb_anon.kernels.partition.sort_count import ranges
 from duckdb_anon.outputs.ledger import Bools, Floats, Hashes, Ints, Population, Rows, numbered
 from duckdb_anon.outputs.policy import Policy
 
@@ -237,7 +238,7 @@ class _Answered:
         low = np.searchsorted(signs[1] * totals[order], goal - 3 * few, "left")
         high = np.searchsorted(signs[1] * totals[order], goal + 3 * few, "right")
         first = np.repeat(np.arange(len(answered)), high - low)
-        second = order[np.arange(len(first)) - np.repeat(np.cumsum(high - low) - high, high - low)]
+        second = order[ranges(low, high - low)]
         norms = np.diag(self._products)[: len(answered)]
         lengths = (
             float((cell * self._sizes) @ cell) + norms[first] + norms[second] + 2 * signs[0] * own[first]

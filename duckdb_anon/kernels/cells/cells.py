@@ -19,7 +19,7 @@ import scipy
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.cells.line import Line
-from duckdb_anon.kernels.partition.sort_count import ranges
+from duckdb_anon.kernels.partition.sort_count import owners, ranges
 from duckdb_anon.kernels.row_keys import keys_of, keys_of_lists
 from duckdb_anon.model.coded_table import Attribute, BoolArray, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
@@ -211,7 +211,7 @@ class Ranges:
     @cached_property
     def cell_of_range(self) -> IntArray:
         """Cell of each range."""
-        return np.repeat(np.arange(self.number), np.diff(self.offsets))
+        return owners(self.offsets)
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -363,8 +363,7 @@ class Ranges:
         edges = np.searchsorted(bin_of_atom, np.arange(bin_of_atom[-1] + 2))
         lowest, highest = bin_of_atom[self.first], bin_of_atom[self.last]
         offsets = np.concatenate([[0], np.cumsum(highest - lowest + 1)])
-        cell = np.repeat(np.arange(len(lowest)), highest - lowest + 1)
-        bins = lowest[cell] + np.arange(offsets[-1]) - offsets[cell]
+        cell, bins = owners(offsets), ranges(lowest, highest - lowest + 1)
         first = np.maximum(edges[bins], self.first[cell])
         last = np.minimum(edges[bins + 1] - 1, self.last[cell])
         all_of_it = last - first == edges[bins + 1] - 1 - edges[bins]

@@ -110,6 +110,16 @@ def run_starts(values: Integers) -> IntArray:
     return starts
 
 
+def rank_in_run(sorted_keys: Integers) -> IntArray:
+    """Return the rank of each entry among the equal keys around it.
+
+    >>> rank_in_run(np.array([4, 4, 7])).tolist()
+    [0, 1, 0]
+    """
+    first = run_starts(sorted_keys)
+    return ranges(np.zeros_like(first), np.diff(first, append=len(sorted_keys)))
+
+
 def offsets_of(group: Integers, groups: int) -> IntArray:
     """Return offsets, shape (groups + 1,), of the runs of a sorted group array (groups may be empty).
 
@@ -117,6 +127,15 @@ def offsets_of(group: Integers, groups: int) -> IntArray:
     [0, 2, 2, 3]
     """
     return np.searchsorted(group, np.arange(groups + 1)).astype(np.int64)
+
+
+def owners(offsets: IntArray) -> IntArray:
+    """Return the run of each entry, from the offsets of the runs.
+
+    >>> owners(np.array([0, 2, 2, 3])).tolist()
+    [0, 0, 2]
+    """
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
 def ranges(starts: IntArray, sizes: IntArray) -> IntArray:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from duckdb_anon.kernels.partition.partition import partition
 from duckdb_anon.kernels.partition.privacy_models import KAnonymity
+from duckdb_anon.kernels.partition.sort_count import rank_in_run
 from duckdb_anon.kernels.permutation.marginal_calibration import BASE, repaired
 from duckdb_anon.kernels.permutation.permute_within_groups import permuted, rows_by_group
 from duckdb_anon.model.coded_table import Attribute, IntArray
@@ -90,7 +91,7 @@ def _numbers(tables: Sequence[Rows]) -> IntArray:
         below = np.bincount(table.parent_row, minlength=len(owner))
         order = np.lexsort((-below, owner))
         owner, below = owner[order], below[order]
-        place = _place(owner)
+        place = rank_in_run(owner)
         for p in range(min(_PLACES, int(place.max(initial=-1)) + 1)):
             at = place == p
             found.append(np.bincount(owner[at], below[at], individuals).astype(np.int64))
@@ -173,12 +174,12 @@ def _kept(table: Rows, below: IntArray, above: Kept, rows_above: int, rng: np.ra
     fewest = np.minimum.reduceat(many, above.start[:-1]) if len(above.row) else many
     fullest = below.max(initial=0) - below
     rows = _sorted(rng.permutation(rows), [parent, fullest])
-    rows = rows[_place(parent[rows]) < fewest[above.cell[parent[rows]]]]
+    rows = rows[rank_in_run(parent[rows]) < fewest[above.cell[parent[rows]]]]
     # chance decided above between rows that are alike
     rows = _sorted(rows, [parent, fullest, *(attribute.ranks for attribute in table.columns)])
     first_cell = np.concatenate([[0], np.cumsum(fewest)]).astype(np.int64)
     cell = np.empty(len(parent), dtype=np.int64)
-    cell[rows] = first_cell[above.cell[parent[rows]]] + _place(parent[rows])
+    cell[rows] = first_cell[above.cell[parent[rows]]] + rank_in_run(parent[rows])
     rows = _sorted(rows, [cell, parent])
     cell = cell[rows]
     return Kept(rows, parent[rows], cell, np.searchsorted(cell, np.arange(first_cell[-1] + 1)))
@@ -193,16 +194,6 @@ def _sorted(rows: IntArray, keys: Sequence[NDArray[Any]]) -> IntArray:
         joint = joint * (int(key.max(initial=0)) + 1) + key
     order = np.argsort(joint, kind="stable") if size < 2**62 else np.lexsort(listed[::-1])
     return np.asarray(rows[order])
-
-
-def _place(holder: IntArray) -> IntArray:
-    """Number of each row among those of its holder, where those of one holder follow one another.
-
-    >>> _place(np.array([4, 4, 7, 7, 7])).tolist()
-    [0, 1, 0, 1, 2]
-    """
-    first = np.flatnonzero(np.diff(holder, prepend=-1))
-    return np.arange(len(holder)) - np.repeat(first, np.diff(np.append(first, len(holder))))
 
 
 def permuted_tables(

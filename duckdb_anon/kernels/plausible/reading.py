@@ -17,7 +17,7 @@ from duckdb_anon.kernels.cells.cells import Lists, Noisy, Ranges
 from duckdb_anon.kernels.cells.learn import learn_shares, member_weights
 from duckdb_anon.kernels.cells.line import Line
 from duckdb_anon.kernels.cells.table import ReadTable
-from duckdb_anon.kernels.partition.sort_count import offsets_of, order_by
+from duckdb_anon.kernels.partition.sort_count import offsets_of, order_by, ranges
 from duckdb_anon.kernels.plausible.augmentation import Evidence
 from duckdb_anon.kernels.plausible.columns import Column
 from duckdb_anon.kernels.row_keys import keys_of
@@ -107,8 +107,7 @@ def _records(
         raise ColumnError(f"{function}: the lists of {names} have different lengths, so their records are unknown")
     length = np.diff(offsets[0])[people]
     first = np.repeat(np.cumsum(length) - length, length)
-    item = np.repeat(offsets[0][people], length) + np.arange(len(first)) - first
-    return np.repeat(people, length), item, first
+    return np.repeat(people, length), ranges(offsets[0][people], length), first
 
 
 def _classes(table: ReadTable) -> IntArray:
@@ -258,8 +257,7 @@ def _arranged(function: str, column: Ranges, table: ReadTable, rng: np.random.Ge
     starts = offsets_of(bucket[members], int(bucket.max(initial=-1)) + 1)
     example = members[starts[:-1]]
     length = np.diff(ends)[example]
-    first = np.cumsum(length) - length
-    index = np.repeat(ends[example] - first, length) + np.arange(length.sum())
+    index = ranges(ends[example], length)
     of_bucket = np.repeat(np.arange(len(example)), length)
     times = counts[index].astype(np.int64)
     total = np.bincount(of_bucket, times, len(example)).astype(np.int64)
@@ -268,7 +266,7 @@ def _arranged(function: str, column: Ranges, table: ReadTable, rng: np.random.Ge
             f"{function}: the counts of {column.domain.name} do not add up to the rows of their bucket. Each row of a "
             "bucket has one value. Give the release with all of its rows, as it was made"
         )
-    at = np.repeat(starts[:-1] - (np.cumsum(total) - total), total) + np.arange(total.sum())
+    at = ranges(starts[:-1], total)
     codes = np.empty(table.rows, dtype=np.int64)
     codes[members[at]] = np.repeat(codes_of_cells[index], times)
     return codes

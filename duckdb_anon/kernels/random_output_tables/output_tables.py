@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.partition.sort_count import offsets_of, ranges
+from duckdb_anon.kernels.partition.sort_count import offsets_of, owners, ranges
 from duckdb_anon.kernels.random_output_tables.lp_grouping import (
     Classes,
     Patterns,
@@ -95,7 +95,7 @@ class MutualCover:
     @cached_property
     def row(self) -> IntArray:
         """Class of each entry."""
-        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+        return owners(self.offsets)
 
     def draw(self, rng: np.random.Generator) -> CodeArray:
         """Draw the released code of every row, independently; shape (n,)."""
@@ -220,8 +220,7 @@ def uniform_cover(attribute: Attribute, group_of_row: IntArray, delta: Fraction 
     required.require(sizes)
     width = np.diff(classes.first)[classes.group]
     offsets = np.concatenate([[0], np.cumsum(width)]).astype(np.int64)
-    row = np.repeat(np.arange(len(width)), width)
-    column = classes.first[classes.group[row]] + np.arange(len(row)) - offsets[row]
+    row, column = owners(offsets), ranges(classes.first[classes.group], width)
     tables = MutualCover(attribute, classes, offsets, column, classes.count[column] / sizes[classes.group[row]])
     tables.verify(required)
     return tables

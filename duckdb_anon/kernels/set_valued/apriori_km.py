@@ -16,6 +16,7 @@ from itertools import product
 
 import numpy as np
 
+from duckdb_anon.kernels.partition.sort_count import ranges
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.kernels.set_valued.person_sets import BoolArray, Lists, Persons, lists_of
 from duckdb_anon.model.coded_table import CodeArray, IntArray
@@ -128,9 +129,7 @@ def subsets(lists: Lists, size: int) -> IntArray:
     for _ in range(size - 1):
         last = chosen[:, -1]
         width = end[last] - last - 1
-        parent = np.repeat(np.arange(len(last)), width)
-        step = np.arange(len(parent)) - np.repeat(np.cumsum(width) - width, width)
-        chosen = np.column_stack([chosen[parent], last[parent] + 1 + step])
+        chosen = np.column_stack([np.repeat(chosen, width, axis=0), ranges(last + 1, width)])
     result: IntArray = lists.nodes[chosen].astype(np.int64)
     return result
 

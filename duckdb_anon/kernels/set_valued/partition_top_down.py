@@ -16,13 +16,12 @@ hierarchy has levels. Cost: O(entries log entries) per round.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.partition.sort_count import ranges
+from duckdb_anon.kernels.partition.sort_count import ranges, rank_in_run
 from duckdb_anon.kernels.row_keys import keys_of_lists
 from duckdb_anon.kernels.set_valued.person_sets import BoolArray, Persons, changes, lists_of
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
@@ -280,17 +279,6 @@ def _call_back(options: Options, chosen: IntArray, owner: IntArray, lacking: Int
     result = chosen.copy()
     result[able[stays]] = -1
     return result
-
-
-def rank_in_run(sorted_keys: NDArray[Any]) -> IntArray:
-    """Return the rank of each entry among the equal keys around it.
-
-    >>> rank_in_run(np.array([4, 4, 7])).tolist()
-    [0, 1, 0]
-    """
-    first = np.flatnonzero(changes(sorted_keys))
-    ranks: IntArray = np.arange(len(sorted_keys)) - np.repeat(first, np.diff(np.r_[first, len(sorted_keys)]))
-    return ranks
 
 
 def scrambled(words: Words) -> Words:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.partition.generalize import boxes
-from duckdb_anon.kernels.partition.sort_count import run_starts
+from duckdb_anon.kernels.partition.sort_count import owners, run_starts
 from duckdb_anon.kernels.slicing.fake_records import of_records
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import ColumnError, RequirementError, listed
@@ -38,7 +38,7 @@ class Lists:
     @property
     def record(self) -> IntArray:
         """Record of each entry."""
-        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+        return owners(self.offsets)
 
 
 def lists_of(node_of_entry: CodeArray, record_of_entry: IntArray, records: int) -> Lists:
@@ -75,7 +75,7 @@ class Persons:
     @property
     def person_of_entry(self) -> IntArray:
         """Person of each entry of `items`."""
-        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+        return owners(self.offsets)
 
 
 def fingerprints_of(person: IntArray, sensitive: Sequence[Attribute]) -> Persons:

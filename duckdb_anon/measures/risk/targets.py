@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckdb_anon.kernels.cells.table import MeasureCall, ReadTable
-from duckdb_anon.kernels.partition.sort_count import offsets_of
+from duckdb_anon.kernels.partition.sort_count import offsets_of, owners, rank_in_run
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.released_rows import is_plain
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords
@@ -32,7 +32,7 @@ class TargetValues:
     @property
     def target(self) -> IntArray:
         """Target of each value."""
-        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+        return owners(self.offsets)
 
     def between(self, first: int, end: int) -> TargetValues:
         """Those of some targets."""
@@ -161,7 +161,7 @@ def _some_known(column: TargetValues, number: int, rng: np.random.Generator) -> 
     target = column.target
     order = np.lexsort((rng.random(len(target)), target))
     code = column.code[order]
-    drawn = np.arange(len(target)) - column.offsets[:-1][target] < number
+    drawn = rank_in_run(target) < number
     to_find, known = (TargetValues(offsets_of(target[some], targets), code[some]) for some in (~drawn, drawn))
     return to_find, known
 

@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 
 from duckdb_anon.kernels.attacks.definetti import spread_values
-from duckdb_anon.kernels.partition.sort_count import offsets_of
+from duckdb_anon.kernels.partition.sort_count import offsets_of, ranges
 from duckdb_anon.kernels.row_keys import Keys, keys_of
 from duckdb_anon.measures.risk.attackers.record_linkage import likelihood
 from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable, Scoring, Tilt
@@ -103,8 +103,7 @@ class Fitted:
         """For each of the weights its row, value, and place among `values`; and how often each place is shown."""
         width = np.diff(self.values.indptr)[self.bucket]
         row = np.repeat(np.arange(len(self.bucket)), width)
-        cell = np.arange(len(row)) - np.repeat(np.cumsum(width) - width, width)
-        cell += self.values.indptr[self.bucket][row]
+        cell = ranges(self.values.indptr[self.bucket], width)
         return row, self.values.indices[cell], cell, self.values.data
 
 
