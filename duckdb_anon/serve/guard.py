@@ -35,15 +35,15 @@ _EXPRESSIONS = {
 }  # fmt: skip
 _ANY = "any"
 _TABLE = "table"
+_MORE = "..."
 TABLE_FUNCTIONS: Mapping[str, str] = {
     **dict.fromkeys(("unnest", "anon_functions", "anon_parameters"), _ANY),
     **dict.fromkeys(("describe_release", "anatomy_qit", "anatomy_st"), _TABLE),
-    "estimate": "query, table",
-    "impute": "table, any",  # texts of rewrite_query call it
+    "estimate": "query, table, bounds := any",
+    "impute": "table, any, original := table, seed := any, columns := any",  # texts of rewrite_query call it
 }
-"""Table functions for analysts, and what their arguments must be."""
-_OF_DRAWS = {"original", "seed", "columns"}
-ANSWERING: Mapping[str, str] = {"unnest": _ANY, "impute": "table, any"}
+"""Table functions for analysts, and what their arguments must be; those with names may be left out."""
+ANSWERING: Mapping[str, str] = {"unnest": _ANY, "impute": "table, any, ..."}
 """Table functions of answers that this program writes."""
 # What tells of tables and columns; such statements run in a database that holds nothing but names and types.
 _CATALOG = "columns constraints databases indexes schemas tables types views".split()
@@ -60,6 +60,7 @@ _LIGHT = {"COLUMN_REF", "COMPARISON", "CONJUNCTION", "CONSTANT", "POSITIONAL_REF
 _FEW = 200  # nodes of a statement that is planned in no time
 _NO_MEMORY = "std::bad_alloc"  # DuckDB's parser reports a failed allocation as an error of syntax with this text
 _ESTIMATE, _REWRITE = "estimate", "rewrite_query"
+_OF_REWRITE = "query, table, table, bounds := any"
 
 
 class Refused(Exception):
@@ -213,7 +214,7 @@ class Guard:
         if node.get("catalog") or fold(node.get("schema", "")) not in ("", "main") or _is_qualified(node):
             raise Refused("functions are called without a catalog or schema before their names")
         if name == _REWRITE and _ESTIMATE in self._table_functions:
-            self._check_arguments(name, "query, table, table", _arguments(node))
+            self._check_arguments(name, _OF_REWRITE, _arguments(node))
         elif name in (*self._table_functions, *_CATALOG_FUNCTIONS) and node.get("class") == "FUNCTION":
             # as a table function it is checked where it stands; as a scalar only unnest exists
             return
@@ -230,17 +231,15 @@ class Guard:
 
     def _check_arguments(self, name: str, signature: str, given: list[Argument]) -> None:
         """Check that a function gets a query that could itself run, and published tables, before everything else."""
-        wanted = signature.split(", ")
-        named = [argument for argument, _ in given[len(wanted) :]]
-        if any(argument for argument, _ in given[: len(wanted)]) or len(given) < len(wanted):
-            raise Refused(f"{name} takes {signature}, in this order")
-        if named and wanted[-1] != _ANY and named != ["bounds"]:
-            raise Refused(f"{name} takes no further argument here but bounds")
-        if name == "impute" and self._table_functions is TABLE_FUNCTIONS:
-            if not _OF_DRAWS.issuperset(named):
-                raise Refused("impute takes original, seed and columns here")
-            wanted += [_TABLE if argument == "original" else _ANY for argument in named]
-        for kind, (_, node) in zip(wanted, given, strict=False):
+        parts = [part.rpartition(" := ") for part in signature.split(", ")]
+        wanted = [kind for argument, _, kind in parts if not argument and kind != _MORE]
+        optional = {argument: kind for argument, _, kind in parts if argument}
+        first, further = given[: len(wanted)], given[len(wanted) :]
+        unknown = any(argument not in optional for argument, _ in further) and parts[-1][2] != _MORE
+        if any(argument for argument, _ in first) or len(first) < len(wanted) or unknown:
+            raise Refused(f"{name} takes {signature} here, in this order")
+        wanted += [optional.get(argument, _ANY) for argument, _ in further]
+        for kind, (_, node) in zip(wanted, given, strict=True):
             if kind == "query":
                 if self.check(_text(node)).reads_catalog:
                     raise Refused(f"{name} takes a query over a table")
