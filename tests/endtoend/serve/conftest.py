@@ -14,9 +14,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -82,6 +83,50 @@ def loading() -> list[str]:
         path = Path(spec.submodule_search_locations[0]) / "extensions" / f"v{duckdb.__version__}"
         statements.append(f"load '{path / name}.duckdb_extension'")
     return statements
+
+
+Run = Callable[[str], list[tuple[Any, ...]]]
+
+
+@contextmanager
+def quack_client(library: str = "duckdb") -> Iterator[Run]:
+    """What runs statements in this process with the Quack extension: duckdb, adbc or sqlalchemy."""
+    config = {"allow_unsigned_extensions": "true"}
+    with ExitStack() as stack:
+        run: Run
+        if library == "sqlalchemy":
+            sa = pytest.importorskip("sqlalchemy")
+            pytest.importorskip("duckdb_engine")
+            engine = sa.create_engine("duckdb:///:memory:")
+            stack.callback(engine.dispose)
+            con = stack.enter_context(engine.connect())
+
+            def run(statement: str) -> list[tuple[Any, ...]]:
+                result = con.execute(sa.text(statement))
+                return [tuple(row) for row in result.all()] if result.returns_rows else []
+
+        elif library == "adbc":
+            pytest.importorskip("adbc_driver_manager")
+            import adbc_driver_duckdb
+            from adbc_driver_manager import dbapi
+
+            path = adbc_driver_duckdb.driver_path()
+            made = stack.enter_context(dbapi.connect(driver=path, entrypoint="duckdb_adbc_init", db_kwargs=config))
+            cursor = stack.enter_context(made.cursor())
+
+            def run(statement: str) -> list[tuple[Any, ...]]:
+                cursor.execute(statement)
+                return cursor.fetchall()
+
+        else:
+            plain = stack.enter_context(duckdb.connect(config=config))
+
+            def run(statement: str) -> list[tuple[Any, ...]]:
+                return plain.execute(statement).fetchall()
+
+        for statement in loading():
+            run(statement)
+        yield run
 
 
 def stock_shell(script: str, from_file: bool = False, patience: float = 60) -> subprocess.CompletedProcess[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.endtoend.serve.conftest import TOKEN, loading
+from tests.endtoend.serve.conftest import TOKEN, quack_client
 
 BY_SEX = "select sex, count(*) as n from patients where age < 40 group by sex order by sex"
 
@@ -56,31 +56,11 @@ def test_what_cannot_be_answered_is_an_error_of_one_sentence(answering: Any) -> 
         assert len(done.stderr.strip().splitlines()) == 1, done.stderr
 
 
-def test_adbc_asks_the_original_question(answering: Any, expected: Any) -> None:
-    pytest.importorskip("adbc_driver_manager")
-    import adbc_driver_duckdb
-    from adbc_driver_manager import dbapi
-
-    path = adbc_driver_duckdb.driver_path()
-    with dbapi.connect(
-        driver=path, entrypoint="duckdb_adbc_init", db_kwargs={"allow_unsigned_extensions": "true"}
-    ) as con:
-        with con.cursor() as cursor:
-            for statement in loading():
-                cursor.execute(statement)
-            cursor.execute(f"from quack_query('{answering.uri}', $${BY_SEX}$$, token := '{TOKEN}')")
-            assert [(sex, n) for sex, n, *_ in cursor.fetchall()] == expected
-
-
-def test_sqlalchemy_asks_the_original_question(answering: Any, expected: Any) -> None:
-    sa = pytest.importorskip("sqlalchemy")
-    pytest.importorskip("duckdb_engine")
-    engine = sa.create_engine("duckdb:///:memory:")
-    with engine.connect() as con:
-        for statement in loading():
-            con.execute(sa.text(statement))
-        con.execute(sa.text(f"attach '{answering.uri}' as r (type quack, token '{TOKEN}')"))
-        rows = con.execute(sa.text(f"from r.query($${BY_SEX}$$)")).all()
+@pytest.mark.parametrize("library", ["adbc", "sqlalchemy"])
+def test_other_clients_ask_the_original_question(answering: Any, expected: Any, library: str) -> None:
+    with quack_client(library) as run:
+        rows = run(f"from quack_query('{answering.uri}', $${BY_SEX}$$, token := '{TOKEN}')")
         assert [(sex, n) for sex, n, *_ in rows] == expected
-        assert con.execute(sa.text("select count(*) from r.patients where age < 40")).scalar() > 0
-    engine.dispose()
+        run(f"attach '{answering.uri}' as r (type quack, token '{TOKEN}')")
+        assert [(sex, n) for sex, n, *_ in run(f"from r.query($${BY_SEX}$$)")] == expected
+        assert run("select count(*) from r.patients where age < 40")[0][0] > 0

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from duckdb_anon.cli import main
-from tests.endtoend.serve.conftest import TOKEN, loading, rows_of, worker_of
+from tests.endtoend.serve.conftest import TOKEN, quack_client, rows_of, worker_of
 
 BY_SEX = "select sex, count(*) as n, max(cost) as most from patients where age < 40 group by sex order by sex"
 EXPECTED = [["f", "267", "NULL", "most: primary: threshold"], ["m", "533", "NULL", "most: primary: threshold"]]
@@ -34,15 +34,14 @@ def test_stock_shell_asks_the_original_and_rows_stay(researched: Any, folder: Pa
     assert endpoint.attached_rows(f"from r.query($${BY_SEX}$$)") == EXPECTED
     assert endpoint.attached_rows("from r.query('show tables')") == [["patients"]]
     assert endpoint.rows("select data_type from duckdb_columns() where column_name = 'ward'") == [["VARCHAR"]]
-    with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as con:
-        for statement in (*loading(), f"attach '{endpoint.uri}' as r (type quack, token '{TOKEN}')"):
-            con.execute(statement)
+    with quack_client() as run:
+        run(f"attach '{endpoint.uri}' as r (type quack, token '{TOKEN}')")
         for statement in ("from r.patients", "select count(*) from r.patients", "select cost from r.patients limit 3"):
             with pytest.raises(duckdb.Error, match="rows of the original do not leave"):
-                con.execute(statement).fetchall()
+                run(statement)
         for statement in ("from notes", "from covered", "select name from patients", "summarize patients"):
             with pytest.raises(duckdb.Error) as refused:
-                con.execute(f"from r.query('{statement}')").fetchall()
+                run(f"from r.query('{statement}')")
             assert not [word for word in ("Weber", "secret", "nobody", str(folder)) if word in str(refused.value)]
         for statement in (
             "insert into r.patients select 1",
@@ -50,7 +49,7 @@ def test_stock_shell_asks_the_original_and_rows_stay(researched: Any, folder: Pa
             "drop table r.patients",
         ):
             with pytest.raises(duckdb.Error):
-                con.execute(statement)
+                run(statement)
     assert endpoint.rows("select count(*) from patients") == [["2000", "NULL"]]
 
 
@@ -72,28 +71,12 @@ def test_log_has_query_user_cells_and_decision_and_a_person_approves_while_it_is
     assert endpoint.rows(query) == [["20", "NULL"]]
 
 
-def test_adbc_and_sqlalchemy_ask_the_original(researched: Any) -> None:
+@pytest.mark.parametrize("library", ["adbc", "sqlalchemy"])
+def test_other_clients_ask_the_original(researched: Any, library: str) -> None:
     endpoint, _ = researched
-    call = f"from quack_query('{endpoint.uri}', $${BY_SEX}$$, token := '{TOKEN}')"
-    expected = [(sex, int(n), None, rule) for sex, n, _, rule in EXPECTED]
-    sa = pytest.importorskip("sqlalchemy")
-    pytest.importorskip("duckdb_engine")
-    engine = sa.create_engine("duckdb:///:memory:")
-    with engine.connect() as con:
-        for statement in loading():
-            con.execute(sa.text(statement))
-        assert [tuple(row) for row in con.execute(sa.text(call)).all()] == expected
-    engine.dispose()
-    pytest.importorskip("adbc_driver_manager")
-    import adbc_driver_duckdb
-    from adbc_driver_manager import dbapi
-
-    arguments = {"entrypoint": "duckdb_adbc_init", "db_kwargs": {"allow_unsigned_extensions": "true"}}
-    with dbapi.connect(driver=adbc_driver_duckdb.driver_path(), **arguments) as con, con.cursor() as cursor:
-        for statement in loading():
-            cursor.execute(statement)
-        cursor.execute(call)
-        assert cursor.fetchall() == expected
+    with quack_client(library) as run:
+        rows = run(f"from quack_query('{endpoint.uri}', $${BY_SEX}$$, token := '{TOKEN}')")
+    assert rows == [(sex, int(n), None, rule) for sex, n, _, rule in EXPECTED]
 
 
 def test_the_file_of_a_server_that_was_killed_is_whole(researched: Any) -> None:

@@ -16,7 +16,7 @@ import duckdb
 import pytest
 
 from duckdb_anon.serve import tokens
-from duckdb_anon.serve.server import load_quack
+from tests.endtoend.serve.conftest import quack_client
 from tests.reference.ports import free_port
 
 
@@ -33,11 +33,11 @@ class Server:
     def ask(
         self, query: str, who: str, host: str = "localhost", option: str = "", before: str = ""
     ) -> list[tuple[Any]]:
-        with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as con:
-            load_quack(con)
-            con.execute(before or "select 1")
-            call = f"from quack_query('quack:{host}:{self.port}', $t${query}$t$, token := '{self.tokens[who]}'{option})"
-            return con.execute(call).fetchall()
+        with quack_client() as run:
+            run(before or "select 1")
+            return run(
+                f"from quack_query('quack:{host}:{self.port}', $t${query}$t$, token := '{self.tokens[who]}'{option})"
+            )
 
     def noted(self, event: str) -> list[dict[str, Any]]:
         lines = [json.loads(line) for line in self.audit.read_text().splitlines()]
@@ -104,13 +104,12 @@ def test_log_has_no_value_of_the_data_not_even_in_an_error(served: Server) -> No
 
 def test_token_is_revoked_without_a_restart(served: Server) -> None:
     served.tokens["carol"] = tokens.add(served.audit.parent / "tokens", "carol")
-    with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as con:
-        load_quack(con)
-        con.execute(f"attach 'quack:localhost:{served.port}' as r (type quack, token '{served.tokens['carol']}')")
-        assert con.execute("select count(*) from r.boxes").fetchall() == [(2000,)]
+    with quack_client() as run:
+        run(f"attach 'quack:localhost:{served.port}' as r (type quack, token '{served.tokens['carol']}')")
+        assert run("select count(*) from r.boxes") == [(2000,)]
         tokens.revoke(served.audit.parent / "tokens", "carol")
         with pytest.raises(duckdb.Error, match="revoked"):
-            con.execute("select count(*) from r.boxes")
+            run("select count(*) from r.boxes")
         served.tokens["team"] = tokens.add(served.audit.parent / "tokens", "team")
     with pytest.raises(duckdb.Error, match="wrong token, or one that was revoked"):
         served.ask("select 1", "carol")
