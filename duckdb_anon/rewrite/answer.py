@@ -16,8 +16,8 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError, listed
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.release_formats.duckdb_types import without_enums
+from duckdb_anon.model.released_columns import Spread
 from duckdb_anon.rewrite.bounds import NO_BOUNDS, FoundBounds, bounds_of
 from duckdb_anon.rewrite.compile_query import Steps, compile_tree
 from duckdb_anon.rewrite.factors import RESERVED, NotLinearError, RandomizedFactor, RetainedFactor

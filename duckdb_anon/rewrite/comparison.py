@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.model.learnt import Spread
+from duckdb_anon.model.released_columns import Spread
 from duckdb_anon.rewrite.answer import LEFT_OUT, WIDE, Answer, Engine, Question, answer
 from duckdb_anon.rewrite.marks import CLOSE, CLOSE_ENDS, PICKED, Cut
 from duckdb_anon.rewrite.query.keys import require_keys_alone, shows_key

@@ -14,8 +14,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from duckdb_anon.model.errors import when_run
-from duckdb_anon.model.learnt import OF_NULL, OF_RARE_NULL
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment, is_number, is_timestamp
+from duckdb_anon.model.released_columns import OF_NULL, OF_RARE_NULL
 from duckdb_anon.rewrite.factors import ColumnUse, GeneralizedFactor, NotLinearError, Uses, where_all
 from duckdb_anon.rewrite.query.trees import literal, quoted
 
@@ -30,7 +30,7 @@ class IntervalFactor(GeneralizedFactor):
     """A column published as intervals of type `kind`.
 
     NULL is the value NULL. An interval without ends stands for records of which some are NULL: a share that is the same
-    everywhere (`duckdb_anon.model.learnt`). The others are spread over all that the other intervals cover.
+    everywhere (`duckdb_anon.model.released_columns`). The others are spread over all that the other intervals cover.
 
     Attributes:
         kind: type of the ends.

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.release_formats.duckdb_types import is_integer
+from duckdb_anon.model.released_columns import Spread
 from duckdb_anon.rewrite.answer import WIDE, Answer, Question, answer
 from duckdb_anon.rewrite.marks import PICKED
 from duckdb_anon.rewrite.query.keys import require_keys_alone

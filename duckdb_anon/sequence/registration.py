@@ -9,10 +9,11 @@ private methods draw from the system.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from dataclasses import replace as with_fields
+from typing import Any
 
 import duckdb
 
@@ -30,7 +31,7 @@ from duckdb_anon.engine.records.register import (
 )
 from duckdb_anon.engine.records.register_samples import Records
 from duckdb_anon.engine.records.release_digest import column_types, row_checksum, row_text
-from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.engine.transaction import in_next_transaction
 from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, listed
 from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan
@@ -39,8 +40,30 @@ from duckdb_anon.model.release_comment import HIDDEN, Description
 from duckdb_anon.model.release_formats import BUCKET
 from duckdb_anon.model.released_columns import Source
 from duckdb_anon.model.version import __version__
-from duckdb_anon.sequence.joint_risk import joint_risk
 from duckdb_anon.sequence.request import ReleaseRequest
+
+_MOST_ROWS = 200_000
+_TARGETS = 200
+
+
+def joint_risk(
+    con: duckdb.DuckDBPyConnection, original: str, releases: Sequence[Registered], roles: Mapping[str, Any]
+) -> str:
+    """The joint risk in words; '' where fewer than two releases have a key, or it cannot be measured at once."""
+    followed = [release for release in releases if release.key]
+    if len(followed) < 2 or sum(release.rows for release in followed) > _MOST_ROWS:
+        return ""
+    names = list(dict.fromkeys(release.name for release in followed))
+    given = "".join(f", {name} := {literal(value)}" for name, value in roles.items())
+    try:
+        identity, attribute = con.execute(
+            f"select identity, attribute from sequence_risk({literal(original)}, {literal(names)}{given}, "
+            f"targets := {_TARGETS}, seed := 1) where release = 'together'"
+        ).fetchall()[0]
+    except duckdb.Error:
+        return ""
+    return f"re-identify {identity:.0%} of the records, and name {attribute:.0%} of sensitive values"
+
 
 _SHOWN = 5
 HIDDEN_GROUPS = ("muco",)

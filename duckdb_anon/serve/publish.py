@@ -42,7 +42,7 @@ from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import QUERY, Description, is_release, read_description
 from duckdb_anon.model.release_formats import SOURCE
 from duckdb_anon.model.release_formats.duckdb_types import struct_fields, without_enums
-from duckdb_anon.sequence.joint_risk import joint_risk
+from duckdb_anon.sequence.registration import joint_risk
 from duckdb_anon.sql_functions import connect
 
 _TREE = "anon: hierarchy"

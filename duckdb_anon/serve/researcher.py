@@ -25,10 +25,8 @@ from duckdb_anon.model.release_formats.duckdb_types import without_enums
 from duckdb_anon.outputs.answer import SUPPRESSED, answer, catalog_of, read_question
 from duckdb_anon.outputs.ledger import decision
 from duckdb_anon.outputs.policy import has_policy, policy_of
-from duckdb_anon.serve.answers import Answer, asks_for_rows
-from duckdb_anon.serve.catalog import Catalog, values_sql
-from duckdb_anon.serve.function_allowlist import HARMLESS
-from duckdb_anon.serve.guard import ANSWERING, Guard, Refused, Statement
+from duckdb_anon.serve.answers import Answer, Catalog, asks_for_rows, values_sql
+from duckdb_anon.serve.guard import ANSWERING, HARMLESS, Guard, Refused, Statement
 from duckdb_anon.serve.limits import NO_MEMORY, ServingLimits
 from duckdb_anon.serve.server import Checked
 from duckdb_anon.serve.tokens import Client

@@ -33,9 +33,8 @@ from duckdb_anon.model.errors import AnonError, listed, without_values
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import is_release
 from duckdb_anon.rewrite.query.tables import Bounds
-from duckdb_anon.serve.answers import Answer, Answers
+from duckdb_anon.serve.answers import CLOSED, LOCKED, Answer, Answers, Catalog
 from duckdb_anon.serve.audit import fingerprint
-from duckdb_anon.serve.catalog import CLOSED, LOCKED, Catalog
 from duckdb_anon.serve.guard import Guard, Refused, Statement
 from duckdb_anon.serve.limits import ServingLimits
 from duckdb_anon.serve.publish import is_published

@@ -24,7 +24,7 @@ from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, listed
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.learnt import OF_NULL, OF_RARE_NULL
+from duckdb_anon.model.released_columns import OF_NULL, OF_RARE_NULL
 
 
 @dataclass(frozen=True)

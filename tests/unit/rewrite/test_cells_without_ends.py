@@ -4,7 +4,7 @@ import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon.model.learnt import OF_NULL, OF_RARE_NULL
+from duckdb_anon.model.released_columns import OF_NULL, OF_RARE_NULL
 from duckdb_anon.rewrite.rewriter import rewrite
 from tests.reference.rewrite_tables import seen
 
