@@ -25,19 +25,18 @@ from duckdb_anon.engine.records.release_seal import sealed
 from duckdb_anon.engine.transaction import transaction
 from duckdb_anon.gate.checks import refuse_references
 from duckdb_anon.gate.files import write_release
+from duckdb_anon.gate.release_request import ReleaseRequest
 from duckdb_anon.gate.source_tables import described_table
 from duckdb_anon.model import progress
 from duckdb_anon.model.errors import AnonError, ParameterError, cause_of, listed, nearest, one_line
 from duckdb_anon.model.function_specs import Method
 from duckdb_anon.model.release_comment import Description
-from duckdb_anon.parts.run_directory import RunDirectory, directory_of
-from duckdb_anon.parts.run_duckdb import Bounds, Run, signature_of, within
+from duckdb_anon.parts.run_duckdb import Bounds, Run, RunDirectory, signature_of, within
 from duckdb_anon.parts.run_part import message_of
 from duckdb_anon.registry import ENTRIES
 from duckdb_anon.report.profile.key_columns import refuse_keys
 from duckdb_anon.sequence.next_release import Next
 from duckdb_anon.sequence.registration import Registration
-from duckdb_anon.sequence.request import ReleaseRequest
 from duckdb_anon.sql_functions import load
 
 Enter = Callable[[str, Description], None]
@@ -157,13 +156,13 @@ def _release_in_parts(request: ReleaseRequest, method: Method) -> str:
         found = registration.with_key_column()
         registration.require_keys(found.relation.sql)
     coded = len(found.roles.qi) + len(found.roles.sensitive)
-    bounds = Bounds.of(request.part_rows, request.memory, coded)
-    location = RunDirectory(con, directory_of(con, request.name, request.is_file))
+    bounds = Bounds.of(request, coded)
+    location = RunDirectory(request)
     keep = False
     try:
         with within(con, bounds), progress.running(method.name):
             run = Run(con, found, location, bounds)
-            finished = run.run(signature_of(found, request.name, bounds))
+            finished = run.run(signature_of(found, request, bounds))
             progress.say("writing")
             with _transaction(request) as draft:
                 numbered = f"({finished})"
@@ -258,7 +257,7 @@ def _describe(registration: Registration, rows: str, file: Path | None) -> Descr
     labels = {**relation.comments, **({roles.person.name: "anon: person"} if roles.person else {})}
     original = described_table(con, relation.sql, relation.given, relation.comment, labels)
     release_table = described_table(con, rows, name, description.comment(), columns)
-    write_release(con, "release", release_table, Path(name), original, made_now=True, draft=file)
+    write_release(registration.request, release_table, original, file)
     return description
 
 

@@ -35,6 +35,7 @@ from duckdb_anon.engine.records.register import (
 from duckdb_anon.engine.records.register_samples import Records
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.engine.transaction import in_next_transaction, transaction
+from duckdb_anon.gate.release_request import ReleaseRequest
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.quoting import literal
 from duckdb_anon.model.release_comment import Description
@@ -51,55 +52,58 @@ class DatabaseRegistration:
     releases of one table add up. No release continues one of a database.
     """
 
-    con: duckdb.DuckDBPyConnection  # the caller's connection
+    request: ReleaseRequest  # the caller's connection, the schema, and what is declared
     plan: Plan  # what is released
     database: str | None  # the database that keeps the register; None where none can be written
     records: Mapping[str, Records]  # of each table
     known: Mapping[str, Known]  # what registers say of each table
-    independent: bool  # whether the release is declared independent of them
 
     @staticmethod
-    def of(con: duckdb.DuckDBPyConnection, plan: Plan, register: str | None, independent: bool) -> DatabaseRegistration:
+    def of(request: ReleaseRequest, plan: Plan) -> DatabaseRegistration:
         """Look up the register, and refuse what it does not allow."""
-        database = register or database_of(con, plan.individuals.relation)
+        con = request.con
+        database = request.register or database_of(con, plan.individuals.relation)
         records, known = dict[str, Records](), dict[str, Known]()
         for table in plan.tables:
             quasi, sensitive = ([info.name for info in infos] for infos in (table.roles.qi, table.roles.sensitive))
             key = plan.key if table is plan.individuals else ""
             records[table.name] = Records(con, table.relation.sql, quasi, sensitive, key)
             known[table.name] = Known.of(con, table.relation, records[table.name], database)
-        if not independent:
+        if not request.independent:
             if database is None:
                 raise unregistered(NAME)
             for name, found in known.items():
                 if found.earlier:
                     raise released_before(NAME, name, found)
-        return DatabaseRegistration(con, plan, database, records, known, independent)
+        return DatabaseRegistration(request, plan, database, records, known)
 
     @property
     def follows_others(self) -> bool:
         """Whether it is declared independent of releases that there are, or are not known."""
-        return self.independent and (self.database is None or any(found.earlier for found in self.known.values()))
+        return self.request.independent and (
+            self.database is None or any(found.earlier for found in self.known.values())
+        )
 
     @property
     def in_other_database(self) -> bool:
         """Whether the register is in another database than the released tables."""
-        [(here,)] = self.con.execute("select current_database()").fetchall()
+        [(here,)] = self.request.con.execute("select current_database()").fetchall()
         return self.database is not None and self.database != here
 
     def open(self) -> Register | None:
         """Open the register; None where there is none."""
         originals = [found.name for found in self.known.values()]
-        return Register.opened(self.con, self.database, originals, elsewhere=self.in_other_database)
+        return Register.opened(self.request.con, self.database, originals, elsewhere=self.in_other_database)
 
-    def enter(self, register: Register, schema: str, descriptions: Mapping[str, Description]) -> None:
+    def enter(self, register: Register, descriptions: Mapping[str, Description]) -> None:
         """Enter the released tables."""
+        con, schema = self.request.con, self.request.name
         undo = f"drop schema {ident(schema)} cascade"
-        with in_next_transaction(self.con, undo) if self.in_other_database else nullcontext():
+        with in_next_transaction(con, undo) if self.in_other_database else nullcontext():
             numbers = [register.next_number() for _ in self.plan.tables]
             for number, table in zip(numbers, self.plan.tables, strict=True):
                 written = f"{ident(schema)}.{ident(table.name)}"
-                name = release_name(self.con, written, register.database, is_file=False)
+                name = release_name(con, written, register.database, is_file=False)
                 known, made = self.known[table.name], descriptions[table.name]
                 entered = Registered(
                     number, name, known.name, None, NAME, self.call_text, datetime.date.fromisoformat(made.date),
@@ -174,12 +178,13 @@ def release_database(
         >>> made.linked, made.smallest >= 16
         (True, True)
     """
+    request = ReleaseRequest(con, schema, NAME, replace, independent=independent, register=register, function=NAME)
     plan = Plan.of(load(con), tables, options, treatments or {})
     if not replace and con.execute("select 1 from duckdb_schemas() where schema_name = ?", [schema]).fetchone():
         raise AnonError(f"{NAME}: there is a schema {schema} already. Give another name, or pass replace=True")
     if evidence is not None:
         require_extra(NAME)
-    registration = DatabaseRegistration.of(con, plan, register, independent)
+    registration = DatabaseRegistration.of(request, plan)
     with working(con, plan) as work:
         made = make_release(work)
         page: AbstractContextManager[None] = nullcontext()
@@ -192,5 +197,5 @@ def release_database(
             con.execute(f"create schema {ident(schema)}")
             written = write_tables(work, ident(schema), independent=registration.follows_others)
             if entries is not None:
-                registration.enter(entries, schema, written)
+                registration.enter(entries, written)
     return made

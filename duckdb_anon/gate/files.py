@@ -11,6 +11,7 @@ from duckdb_anon.engine.catalog.catalog import Catalog, described, use_schema
 from duckdb_anon.engine.records.private_files import draft_of
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.gate.checks import refuse, require_signature
+from duckdb_anon.gate.release_request import ReleaseRequest
 from duckdb_anon.gate.source_tables import SourceTable, clean_comment, described_table
 from duckdb_anon.model.errors import AnonError, cause_of, one_line
 from duckdb_anon.model.release_comment import COLUMN_KEY, KEY, is_release, read_description, table_name
@@ -36,8 +37,7 @@ def write_parquet(
     Raises:
         AnonError: when the table must not leave, or the file exists or cannot be written.
     """
-    goal = Path(path)
-    if goal.exists() and not replace:
+    if Path(path).exists() and not replace:
         raise AnonError(f"write_parquet: {path} exists; give another file, or pass --replace (in Python replace=True)")
     cursor = load(con).cursor()
     try:
@@ -55,30 +55,28 @@ def write_parquet(
             "another kind use COPY"
         )
     release = described_table(con, relation.sql, name, comment, comments)
-    write_release(con, "write_parquet", release, goal, allow=allow)
+    write_release(ReleaseRequest(con, path, "", function="write_parquet"), release, allow=allow)
 
 
 def write_release(
-    con: duckdb.DuckDBPyConnection,
-    function: str,
+    request: ReleaseRequest,
     release: SourceTable,
-    goal: Path,
     original: SourceTable | None = None,
+    draft: Path | None = None,
     *,
     allow: bool = False,
-    made_now: bool = False,
-    draft: Path | None = None,
 ) -> None:
-    """Check a release and write it to a file, or to a folder where the goal is not called '.parquet'.
+    """Check a release and write it to a file, or to a folder where its name does not end in '.parquet'.
 
-    `goal`: the file, or the folder of files; `made_now`: whether the rows come from the method this moment;
-    `draft`: the file or folder beside the goal to write to, which the caller moves to the goal.
+    `draft`: where the rows come from the method this moment, the file or folder to write to, which the caller moves to
+    its name.
 
     Raises:
         AnonError: the release must not leave, or cannot be written.
     """
+    con, function, goal = request.con, request.function, Path(request.name)
     require_signature(function, release)
-    refuse(con, function, release, original, allow, made_now=made_now)
+    refuse(con, function, release, original, allow, made_now=draft is not None)
     description = read_description(release.comment)
     metadata = {KEY: "" if description is None else description.comment()}
     for column, (_, text) in release.columns.items():

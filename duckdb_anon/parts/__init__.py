@@ -4,7 +4,7 @@
     placement        the part of each row: by the method's own cuts (`split_planner`), or by chance
     run_part         the method on one part, with the values and counts of the full table
     release_checks   checks of the finished release in SQL
-    run_duckdb       all of it on DuckDB within a bound on memory; `run_directory` lets an interrupted run continue
+    run_duckdb       all of it on DuckDB within a bound on memory; `RunDirectory` lets an interrupted run continue
 
 `spark` does the same on Spark. Counting SQL is written once, in DuckDB's dialect (`rewrite.dialects` translates it).
 """

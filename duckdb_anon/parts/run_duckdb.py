@@ -13,9 +13,12 @@ Cost: some passes over the codes, a call a part, two external sorts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import shutil
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -23,17 +26,90 @@ import pyarrow as pa
 
 from duckdb_anon.engine.memory_estimate import needed, rows_within, size_of, written
 from duckdb_anon.engine.records.call_text import Recorded, call_on, seed_of_part
+from duckdb_anon.engine.records.private_files import folder_for
 from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.sql_quoting import ident, idents, literal
 from duckdb_anon.engine.transaction import transaction
+from duckdb_anon.gate.release_request import ReleaseRequest
 from duckdb_anon.model import progress
-from duckdb_anon.model.errors import ParameterError, RequirementError
+from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError
 from duckdb_anon.model.function_specs import Params
 from duckdb_anon.model.version import __version__
 from duckdb_anon.parts.release_checks import check, hashed
-from duckdb_anon.parts.run_directory import DATABASE, RunDirectory, fingerprint_of
 from duckdb_anon.parts.run_part import numbered_columns, work_part
-from duckdb_anon.parts.source_encoding import Original
+from duckdb_anon.parts.source_encoding import DATABASE, Original
+
+
+def _directory_of(request: ReleaseRequest) -> Path:
+    """Return the folder a run uses, below the user's private folder."""
+    name = request.name
+    if request.is_file:
+        return folder_for("parts", str(Path(name.rstrip("/\\")).absolute()))
+    file = request.con.execute(
+        "select path from duckdb_databases() where database_name = current_database()"
+    ).fetchall()[0][0]
+    return folder_for("parts", f"{Path(file).absolute() if file else f'memory of {os.getpid()}'} {name}")
+
+
+class RunDirectory:
+    """The attached folder of a run: a database of its own, and how far the run has come.
+
+    It lies below the user's private folder, with a note of what is written, so that a run that was stopped finds it
+    again. It holds the original's rows, so nobody but its owner may look into it, and it goes when the run ends, well
+    or not; only a run that is stopped (interrupted, killed, power lost) leaves it, and the same call takes it up.
+    """
+
+    def __init__(self, request: ReleaseRequest) -> None:
+        """Attach the database of a run's folder, or make it there."""
+        con, folder = request.con, _directory_of(request)
+        self.con, self.folder, self.file = con, folder, folder / "parts.duckdb"
+        self.resumed = self.file.exists()
+        try:
+            con.execute(f"attach {literal(str(self.file))} as {DATABASE}")
+        except duckdb.Error as error:
+            if self.resumed and "lock" not in str(error).lower() and "already" not in str(error).lower():
+                self._emptied()
+                return
+            raise AnonError(
+                f"release: another run is at work in {folder}. Wait for it, or stop it, or write under another name"
+            ) from error
+
+    def _emptied(self) -> None:
+        """Start afresh where what was left cannot be read."""
+        for left in self.folder.glob("parts.duckdb*"):
+            left.unlink()
+        self.con.execute(f"attach {literal(str(self.file))} as {DATABASE}")
+        self.resumed = False
+
+    def take_up(self, fingerprint: str) -> bool:
+        """Whether a run of this fingerprint got as far as its parts; forget any other."""
+        tables = {row[0] for row in self.con.execute(
+            "select table_name from duckdb_tables() where database_name = ?", [DATABASE]
+        ).fetchall()}  # fmt: skip
+        if "run" in tables:
+            known = self.con.execute(f"select fingerprint from {DATABASE}.run").fetchall()
+            if known == [(fingerprint,)]:
+                return True
+        for table in tables:
+            self.con.execute(f"drop table {DATABASE}.{ident(table)}")
+        return False
+
+    def close(self, *, keep: bool) -> None:
+        """Detach the database; remove the folder unless it is kept for the run to be taken up again."""
+        try:
+            self.con.execute(f"detach {DATABASE}")
+        except duckdb.Error:
+            keep = keep and self.folder.exists()
+        if not keep:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def fingerprint_of(con: duckdb.DuckDBPyConnection, sql: str, columns: Sequence[str], signature: str) -> str:
+    """What distinguishes one run from another: its call, and the rows it reads in whatever order."""
+    row = f"hash({idents(columns)})"
+    found = con.execute(f"select count(*), bit_xor({row}), sum({row}::hugeint) from {sql}").fetchall()[0]
+    return f"{signature} {' '.join(str(part) for part in found)}"
+
 
 KEY = "_anon_key"
 RELEASED = f"{DATABASE}.main.released"
@@ -50,12 +126,13 @@ class Bounds:
     memory: int | None
 
     @staticmethod
-    def of(part_rows: int | None, memory: str | int | None, columns: int) -> Bounds:
-        """Check the arguments of a call, and fill in those that are missing.
+    def of(request: ReleaseRequest, columns: int) -> Bounds:
+        """Check the arguments of a call, and fill in those that are missing; `columns`: those that are coded.
 
         Raises:
             ParameterError: no number of rows, no amount of memory, or too little of it.
         """
+        part_rows, memory = request.part_rows, request.memory
         size = None if memory is None else size_of(memory)
         if part_rows is not None and part_rows < _FEWEST:
             raise ParameterError(f"release: part_rows := {part_rows} is too few. Give {_FEWEST} or more")
@@ -184,6 +261,6 @@ def within(con: duckdb.DuckDBPyConnection, bounds: Bounds) -> Iterator[None]:
             con.execute(f"set memory_limit = {literal(before)}")
 
 
-def signature_of(recorded: Recorded, name: str, bounds: Bounds) -> str:
+def signature_of(recorded: Recorded, request: ReleaseRequest, bounds: Bounds) -> str:
     """What distinguishes a run from others, apart from the rows it reads."""
-    return f"{__version__} {name} {bounds.part_rows} {call_on(recorded, recorded.relation.given)}"
+    return f"{__version__} {request.name} {bounds.part_rows} {call_on(recorded, recorded.relation.given)}"

@@ -29,11 +29,12 @@ from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import AnonError, RequirementError
 from duckdb_anon.model.function_specs import ColumnInfo
 from duckdb_anon.parts.placement import CodedRows
-from duckdb_anon.parts.run_directory import DATABASE
 from duckdb_anon.parts.run_part import FullTable
 from duckdb_anon.parts.split_planner import CODE, PERSON
 
 _TYPES = ((2**8, "utinyint"), (2**16, "usmallint"), (2**32, "uinteger"))
+DATABASE = "_anon_parts"
+"""Name under which the run's database is attached."""
 _SOURCE = f"{DATABASE}.source"
 
 

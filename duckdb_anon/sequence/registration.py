@@ -33,6 +33,7 @@ from duckdb_anon.engine.records.register_samples import Records
 from duckdb_anon.engine.records.release_digest import column_types, row_checksum, row_text
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.engine.transaction import in_next_transaction
+from duckdb_anon.gate.release_request import ReleaseRequest
 from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, listed
 from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan
 from duckdb_anon.model.identifier_case import fold
@@ -40,7 +41,6 @@ from duckdb_anon.model.release_comment import HIDDEN, Description
 from duckdb_anon.model.release_formats import BUCKET
 from duckdb_anon.model.released_columns import Source
 from duckdb_anon.model.version import __version__
-from duckdb_anon.sequence.request import ReleaseRequest
 
 _MOST_ROWS = 200_000
 _TARGETS = 200

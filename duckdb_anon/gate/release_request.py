@@ -19,7 +19,10 @@ _OTHER_FILE = re.compile(
 
 @dataclass(frozen=True)
 class ReleaseRequest:
-    """The arguments of `duckdb_anon.release`, which explains them."""
+    """The arguments of `duckdb_anon.release`, which explains them; all rooms that a release passes read them here.
+
+    Of a release of a database, `name` is the schema; of `write_parquet`, the file.
+    """
 
     con: duckdb.DuckDBPyConnection
     name: str
@@ -33,6 +36,7 @@ class ReleaseRequest:
     changed: str = "keep"
     independent: bool = False
     register: str | None = None
+    function: str = "release"  # the function that is called, for messages
 
     @property
     def is_folder(self) -> bool:
