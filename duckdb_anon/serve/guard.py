@@ -18,9 +18,9 @@ import duckdb
 
 from duckdb_anon.model.identifier_case import fold
 
-# Functions an analyst may call compute from their arguments and see nothing else. Not here, among others: whatever reads
-# settings, variables, the environment, files, catalogs, other queries' text or the clock's time zone data, whatever
-# runs SQL given as text, and every other helper of this package.
+# Functions an analyst may call compute from their arguments and see nothing else. Not here, among others: whatever
+# reads settings, variables, the environment, files, catalogs, other queries' text or the clock's time zone data,
+# whatever runs SQL given as text, and every other helper of this package.
 _OPERATORS = "+ - * / // % ** ^ || ~~ !~~ ~~* !~~* ~~~ ~ & | << >> @ ! ^@ && @> <@ <-> <=>"
 _AGGREGATES = """
 count count_star sum avg min max mean median mode first last any_value arg_min arg_max min_by max_by list array_agg
