@@ -1,6 +1,6 @@
 """Column treatments: what happens to columns that are released neither as quasi-identifiers nor unchanged.
 
-A module of this folder declares one `Treatment`; nothing else lists them. A treatment writes the SQL of a column. By
+Modules of this folder declare `Treatment`s; nothing else lists them. A treatment writes the SQL of a column. By
 itself it promises nothing about individuals: a pseudonym is still the same individual, a rounded wage may be unique.
 What is keyed uses HMAC-SHA256 (RFC 2104) with a key of 32 bytes that is drawn for the call and thrown away, or is read
 from a file. The same key, domain and value give the same result, in every table and on every day.
@@ -151,7 +151,8 @@ class Treatment:
 @cache
 def treatments() -> Mapping[str, Treatment]:
     """All treatments by name, in the order of their names."""
-    found = [import_module(f"{__name__}.{module.name}").TREATMENT for module in iter_modules(__path__)]
+    modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
+    found = [value for module in modules for value in vars(module).values() if isinstance(value, Treatment)]
     return {treatment.name: treatment for treatment in sorted(found, key=lambda one: one.name)}
 
 
