@@ -31,9 +31,9 @@ from duckdb_anon.measures.queries.query_tables import (
 from duckdb_anon.model.errors import ColumnError, ParameterError, RewriteError, listed, nearest
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.released_columns import Spread
 from duckdb_anon.model.release_comment import QUERY, read_description
 from duckdb_anon.model.release_formats import EVERY
+from duckdb_anon.model.released_columns import Spread
 from duckdb_anon.rewrite.comparison import Wanted, answers, comparison
 from duckdb_anon.rewrite.dialects import DIALECTS, spoken
 from duckdb_anon.rewrite.marks import NOTE
