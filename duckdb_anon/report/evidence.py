@@ -51,7 +51,7 @@ def subgroups(runner: QueryRunner, found: Findings, made: Measured, checks: Chec
                 break
             linkage = (
                 f"linkage_risk({literal(people)}, {literal(release)}, attackers := {literal(strongest)}, "
-                f"targets := {min(plan.targets, n)}, seed := {plan.seed})"
+                f"targets := {min(plan.few, n)}, seed := {plan.seed})"
             )
             figures = "identity, identity_low, identity_high, attribute, advantage"
             question = f"select {figures} from {linkage} where attacker = 'strongest'"

@@ -32,6 +32,7 @@ class Plan:
     targets: int = 2000  # individuals an attacker is tried on
     queries: int = 300  # queries of the workload
     seed: int = 1  # makes targets and queries repeatable, and the same for every release
+    few: int = 0  # targets of attacks that no limit judges, whose cost is targets times rows; set when it is measured
 
 
 @dataclass

@@ -41,7 +41,9 @@ class Checks:
         self.of: dict[str, Check] = {}
 
     def add(self, name: str) -> None:
-        """Make the check release of `name`, or say why there is none."""
+        """Make the check release of `name`, or say why there is none, unless it is there."""
+        if name in self.of:
+            return
         columns = [c for (c,) in self.con.execute(f"select column_name from (describe {name})").fetchall()]
         row_ids = [column for column in columns if SOURCE.stands_for(fold(column))]
         if row_ids:

@@ -39,13 +39,20 @@ from duckdb_anon.report.weak_labels import weak_label
 
 _MOST_DIMENSIONS = 4
 _MOST_JOINT = 500
+_LARGE, _FEW_TARGETS = 200_000, 200
 
 
 def measure(
     con: duckdb.DuckDBPyConnection, plan: Plan, context: HoldersContext, say: Callable[[str], object]
 ) -> Findings:
     """Measure an original and its releases."""
-    original = plan.original
+    with check_releases(con, plan.original) as checks:
+        return measured(checks, plan, context, say)
+
+
+def measured(checks: Checks, plan: Plan, context: HoldersContext, say: Callable[[str], object]) -> Findings:
+    """As `measure`, with check releases that stay; those that are missing are made."""
+    con, original = checks.con, plan.original
     labels = comments(con, original)[1]
     types = _types(con, original)
     of_role = {role: [name for name in types if role_of(labels.get(name)) == role] for role in ("quasi", "sensitive")}
@@ -55,7 +62,8 @@ def measure(
             f"{original}.{ident(next(iter(types)))} IS 'anon: quasi'"
         )
     rows = _count(con, original)
-    plan = replace(plan, targets=min(plan.targets, max(rows, 1)))  # pages say how many there were
+    targets = min(plan.targets, max(rows, 1))  # pages say how many there were
+    plan = replace(plan, targets=targets, few=min(targets, _FEW_TARGETS) if rows > _LARGE else targets)
     found = Findings(
         title=context.title or f"Releases of {original}", context=context, not_covered=NOT_COVERED, plan=plan,
         rows=rows, sha256=row_hash(con, original), qi=of_role["quasi"], sensitive=of_role["sensitive"],
@@ -65,11 +73,10 @@ def measure(
     runner.missing = found.missing
     found.columns = _columns(runner, found, types, labels)
     found.facts = _of_original(runner, found)
-    with check_releases(con, original) as checks:
-        for name in plan.releases:
-            say(f"{name}: measuring")
-            checks.add(name)
-            found.releases.append(_release(runner, found, name, checks))
+    for name in plan.releases:
+        say(f"{name}: measuring")
+        checks.add(name)
+        found.releases.append(_release(runner, found, name, checks))
     runner.missing = found.missing
     found.facts["joint"] = _joint(runner, plan)
     answer_with_releases(found, {name: comments(con, name)[1] for name in plan.releases})
@@ -135,7 +142,7 @@ def _of_original(runner: QueryRunner, found: Findings) -> dict[str, Rows]:
     """What the strongest attacker would find in the original itself, its equivalence classes, its population."""
     plan, context = found.plan, found.context
     numbered = literal(f"(select *, row_number() over () - 1 as row_id from {plan.original})")
-    linkage = f"linkage_risk({literal(plan.original)}, {numbered}, targets := {plan.targets}, seed := {plan.seed})"
+    linkage = f"linkage_risk({literal(plan.original)}, {numbered}, targets := {plan.few}, seed := {plan.seed})"
     risk = runner.rows("risk of the original", f"from {linkage} where attacker = 'strongest'")
     population: Rows = []
     if context.sampling_fraction is None:
@@ -196,10 +203,11 @@ def _release(runner: QueryRunner, found: Findings, name: str, checks: Checks) ->
     made.facts["subgroups"] = subgroups(runner, found, made, checks)
     linked = f"{literal(plan.original)}, {literal(check.table)}, seed := {plan.seed}"
     criteria = {"singling_out": ", mode := 'multivariate'", "linkability": "", "inference": ""}
+    few = f", attacks := {plan.few}" if plan.few < plan.targets else ""
     made.facts["wp29"] = [
         {**row, "verdict": _verdict(row, context.threshold)}
         for function, option in criteria.items()
-        for row in runner.rows(function, f"from {function}({linked}{option})")
+        for row in runner.rows(function, f"from {function}({linked}{option}{few})")
     ]
     k_map = f"from k_map({literal(name)}, {literal(context.population)})"
     made.facts["population"] = [
@@ -246,12 +254,12 @@ def _charts(runner: QueryRunner, found: Findings, made: Measured, qi: Sequence[s
     original, released = literal(plan.original), literal(made.name)
     pair, linked, seed = f"{original}, {released}", f"{original}, {literal(made.check.table)}", f"seed := {plan.seed}"
     together = literal([*found.qi, *sensitive[:1]])
-    targets = min(plan.targets, made.rows)
+    targets = {p: min(plan.targets if p == P_MATCH[-1] else plan.few, made.rows) for p in P_MATCH}
     figures = "attacker, identity, identity_low, identity_high, smallest, smallest_low, attribute, baseline, "
     figures += "advantage, channel, note"
     attackers = " union all ".join(
         f"select {p}::double as p_match, {figures} "
-        f"from linkage_risk({linked}, p_match := {p}, targets := {targets}, {seed})"
+        f"from linkage_risk({linked}, p_match := {p}, targets := {targets[p]}, {seed})"
         for p in P_MATCH
     )
     workload = (

@@ -109,6 +109,7 @@ def as_json(found: Evidence, edition: Edition = "internal") -> str:
                 "population": found.facts["population"],
                 "not_measured": found.missing,
             },
+            "targets": {"strongest attacker": found.plan.targets, "others": found.plan.few},
             "joint_risk": found.facts["joint"],
             "releases": [_release(release) for release in found.releases],
         }

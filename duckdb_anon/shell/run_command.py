@@ -4,38 +4,37 @@ Releases are made and measured in memory; files are written, all of them or none
 holds: a journal beside the plan lists them once they are complete, and the next run finishes what one was stopped in. A
 second run at the same time is refused. A file written from the same original, plan and version is kept: a second random
 draw of the same table would let readers compare the two. The register of the releases is a database beside the plan;
-with `key` a release continues the last one of its name (`sequence.next_release`). [database] releases several tables
-together (`run_database`). Exit codes: 0 written or kept, 1 an error, 2 wrong usage, 3 a check does not hold.
+with `key` a release continues the last one of its name (`sequence.next_release`). With `evidence` the page of a release
+is written, whose attacks are those that the checks judge. [database] releases several tables together
+(`run_database`). Exit codes: 0 written or kept, 1 an error, 2 wrong usage, 3 a check does not hold.
 """
 
 from __future__ import annotations
 
+import hmac
 import json
 import secrets
 import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Mapping
+from os.path import normpath
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from duckdb_anon.database.evidence import restate
-from duckdb_anon.engine.catalog.catalog import names_of, write_comments
+from duckdb_anon.engine.catalog.catalog import write_comments
 from duckdb_anon.engine.catalog.column_roles import ROLES
 from duckdb_anon.engine.records.private_files import alone, draft_of, placed_together, write_private
-from duckdb_anon.engine.records.register import registered
 from duckdb_anon.engine.sql_quoting import ident, literal
-from duckdb_anon.gate.checks import refuse
-from duckdb_anon.gate.files import write_parquet
-from duckdb_anon.gate.source_tables import described_table
-from duckdb_anon.model.errors import AnonError
-from duckdb_anon.model.release_comment import read_description
+from duckdb_anon.model.errors import AnonError, listed
 from duckdb_anon.model.toml_files import read_toml, require_known
 from duckdb_anon.outputs.policy import policy_of, with_policy
-from duckdb_anon.release_api import release
-from duckdb_anon.report.linked_release import check_releases, comments
+from duckdb_anon.report.anon_report import write_edition
+from duckdb_anon.report.findings import Findings
+from duckdb_anon.report.linked_release import comments
 from duckdb_anon.report.release_context import context_of
 from duckdb_anon.report.weak_labels import weak_labels
 from duckdb_anon.shell.run_database import check_fields, database_tables, mark_of, release_plan, say
@@ -45,28 +44,18 @@ from duckdb_anon.shell.run_input import (
     SHRINK,
     changed_columns,
     input_of,
+    make_hierarchies,
     read_table,
     too_small,
     write_policy,
 )
+from duckdb_anon.shell.run_release import CHECKS, REGISTER, RELEASE, checked, of_kept, write_file
 from duckdb_anon.sql_functions import connect
 
-_FIELDS = ("tables", "cleaning", "labels", "treatments", "releases", "database", "outputs", "statements", FIELD)
-_OPTIONS = ("key", "independent", "deleted", "changed")
-_RELEASE = ("name", "original", "call", "checks", "output", *_OPTIONS)
-_REGISTER = "anon_register"
-CHECKS = {
-    "k": ("select k from k_anonymity({release})", "at least"),
-    "l": ("select value from l_diversity({release}) where measure = 'frequency'", "at least"),
-    "t": ("select t from t_closeness({release})", "at most"),
-    # classes do not bound the risk where values are exchanged: there the method's delta does
-    "prosecutor": ("select coalesce({delta}, (select prosecutor from reidentification_risk({release})))", "at most"),
-    "identity": ("select identity_high from linkage_risk({pair}, seed := 1) where attacker = 'strongest'", "at most"),
-    "advantage": ("select advantage from linkage_risk({pair}, seed := 1) where attacker = 'strongest'", "at most"),
-    "loss": ("select iloss from information_loss({pair}) where attribute = '(all)'", "at most"),
-}
+_PARTS = ("tables", "cleaning", "hierarchies", "labels", "treatments", "outputs", FIELD)
+_FIELDS = (*_PARTS, "releases", "database", "statements")
 FAILED = 3
-_DATABASE, _INPUT = "[database]", "[input]"
+_DATABASE, _INPUT, _PAGES = "[database]", "[input]", "[evidence]"
 
 
 def main(given: Namespace) -> int:
@@ -83,10 +72,10 @@ def main(given: Namespace) -> int:
         con.execute("set python_enable_replacements = false; set enable_progress_bar = false")
         if register.exists():
             shutil.copy(register, draft)
-        con.execute(f"attach {literal(str(draft))} as {_REGISTER}")
+        con.execute(f"attach {literal(str(draft))} as {REGISTER}")
         lines = list[str]()
         code = _run(con, plan, path, given.force, lines)
-        con.execute(f"detach {_REGISTER}")
+        con.execute(f"detach {REGISTER}")
         if code != 0:
             draft.unlink()  # of the releases of this run nothing stays
     sys.stdout.write("".join(f"{line}\n" for line in lines))
@@ -106,20 +95,31 @@ def _run(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], path: Path, fo
         say(f"warning: {line}")
     if failed := too_small(now, before, plan[FIELD].get(SHRINK.name, SHRINK.default)):
         return _failed(failed)
+    make_hierarchies(con, plan["hierarchies"])
     for name, roles in plan["labels"].items():
         write_comments(con, ident(name), None, {column: f"anon: {role}" for column, role in roles.items()})
     weak = weak_labels(con, {name: ident(name) for name in plan["tables"]}, plan["context"])
     for warning in (*weak.values(), *plan["context"].expired()):
         say(f"warning: {warning}")
-    parts = {entry["name"]: (entry, [entry["original"]]) for entry in plan["releases"]}
+    parts = {entry["name"]: (_made_of(entry), [entry["original"]]) for entry in plan["releases"]}
     if "database" in plan:
-        made_of = {name: value for name, value in plan["database"].items() if name != "evidence"}
-        parts[_DATABASE] = made_of, database_tables(made_of)
+        parts[_DATABASE] = _made_of(plan["database"]), database_tables(plan["database"])
     key = _key(path.with_name(f".{path.name}.key"))
     marks = {name: mark_of(con, plan, part, tables, key) for name, (part, tables) in parts.items()}
     outputs = {name: folder / part["output"] for name, (part, _) in parts.items()}
     due = [name for name in parts if force or state.get(name) != marks[name] or not outputs[name].exists()]
-    failed = [line for entry in plan["releases"] if entry["name"] in due for line in _checked(con, entry, folder)]
+    stated = hmac.digest(key, repr(plan["context"]).encode(), "sha256").hex()
+    written, failed, pages = state.pop(_PAGES, {}), list[str](), dict[Path, Findings]()
+    for entry in plan["releases"]:
+        page = folder / entry["evidence"] if "evidence" in entry else None
+        if entry["name"] in due:
+            lines_of, found = checked(con, entry, folder, plan["context"])
+            failed += lines_of
+        elif page and (written.get(entry["name"]) != stated or not page.exists()):
+            found = of_kept(con, entry, folder, plan["context"])
+        else:
+            continue
+        pages |= {page: found} if page and found else {}
     if _DATABASE in due and not failed:
         failed = release_plan(con, plan, folder, marks[_DATABASE], state.get(_DATABASE))
     if failed:
@@ -129,20 +129,29 @@ def _run(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], path: Path, fo
         if name in due and name == _DATABASE:
             done = "the tables were released"
         elif name in due:
-            output.parent.mkdir(parents=True, exist_ok=True)
-            write_parquet(con, ident(name), str(output), replace=True)
+            write_file(con, name, output)
             done = comments(con, ident(name))[0]
         lines.append(f"{output}: {done}")
+    for page, found in pages.items():
+        page.parent.mkdir(parents=True, exist_ok=True)
+        write_edition(found, str(page), "internal")
+        lines.append(f"{page}: the evidence, with figures of the original: not for publication")
     lines += [write_policy(con, folder, plan["tables"][n], n, given) for n, given in plan["outputs"].items()]
     page = plan.get("database", {}).get("evidence")
     if page and _DATABASE not in due and not (folder / page).exists():
         lines.append(f"{folder / page}: missing, as the release was kept; --force makes both again")
     elif page and _DATABASE not in due and restate(folder / page, plan["context"]):
         lines.append(f"{folder / page}: written again with the new statements")
-    if due or marks != state or now != before:
+    if due or pages or marks != state or now != before:
+        stated_on = {entry["name"]: stated for entry in plan["releases"] if "evidence" in entry}
         with draft_of(state_file, mode=0o600) as draft:
-            draft.write_text(json.dumps({**marks, _INPUT: now}, indent=2) + "\n", encoding="utf-8")
+            draft.write_text(json.dumps({**marks, _INPUT: now, _PAGES: stated_on}, indent=2) + "\n", encoding="utf-8")
     return 0
+
+
+def _made_of(part: Mapping[str, Any]) -> dict[str, Any]:
+    """What a release depends on: its page may come later, and makes no second draw."""
+    return {name: value for name, value in part.items() if name != "evidence"}
 
 
 def _failed(lines: Iterable[str]) -> int:
@@ -158,7 +167,7 @@ def read_plan(path: Path) -> dict[str, Any]:
 
     plan = read_toml("run", path)
     known("the plan", plan, _FIELDS)
-    empty: dict[str, Any] = {part: {} for part in ("tables", "cleaning", "labels", "treatments", "outputs", FIELD)}
+    empty: dict[str, Any] = {part: {} for part in _PARTS}
     plan = {**empty, "releases": [], **plan}
     known(FIELD, plan[FIELD], FIELDS)
     SHRINK.check(f"run: {path}: input", plan[FIELD].get(SHRINK.name))
@@ -170,6 +179,8 @@ def read_plan(path: Path) -> dict[str, Any]:
         )
     for part in ("cleaning", "treatments", "labels", "outputs"):
         known(part, plan[part], tables)
+    if both := tables.keys() & plan["hierarchies"].keys():
+        raise AnonError(f"run: {path}: {listed(both)} is a table and a hierarchy. Give the hierarchy another name")
     if "database" in plan:
         check_fields(path, plan["database"])
         known("database", database_tables(plan["database"]), tables)
@@ -182,14 +193,19 @@ def read_plan(path: Path) -> dict[str, Any]:
                 f"run: {path}: outputs.{name} is a policy of a table in a database, and {tables[name]} is a file. Load "
                 f"it into a database, and write {name} = 'people.duckdb:{name}'"
             )
+    sources = {normpath(database + dot) for database, dot, _ in (s.partition(".duckdb") for s in tables.values())}
     for entry in plan["releases"]:
-        known("a release", entry, _RELEASE)
+        known("a release", entry, RELEASE)
         if missing := [key for key in ("name", "original", "call", "output") if key not in entry]:
             raise AnonError(f"run: {path}: a release has no {missing[0]}; it needs name, original, call and output")
         known(f"original of {entry['name']}", [entry["original"]], tables)
         known(f"checks of {entry['name']}", entry.setdefault("checks", {}), CHECKS)
-        if not entry["output"].endswith(".parquet"):
-            raise AnonError(f"run: {path}: output of {entry['name']} is a file that ends in .parquet")
+        if not entry["output"].endswith((".parquet", ".duckdb")):
+            raise AnonError(f"run: {path}: output of {entry['name']} is a file that ends in .parquet or .duckdb")
+        if normpath(entry["output"]) in sources:
+            raise AnonError(f"run: {path}: output of {entry['name']} is the file of an original. Name another file")
+        if not str(entry.get("evidence", ".html")).endswith(".html"):
+            raise AnonError(f"run: {path}: evidence of {entry['name']} is a page that ends in .html")
     return plan
 
 
@@ -198,47 +214,3 @@ def _key(file: Path) -> bytes:
     if not file.exists():
         write_private(file, secrets.token_hex(32) + "\n")
     return file.read_text(encoding="utf-8").strip().encode()
-
-
-def _checked(con: duckdb.DuckDBPyConnection, entry: Mapping[str, Any], folder: Path) -> list[str]:
-    """Make a release in memory; one line for each check that does not hold."""
-    name = entry["name"]
-    say(f"{name}: {entry['call']}")
-    options = {option: entry[option] for option in _OPTIONS if option in entry}
-    made = [known.name for known in registered(con, _REGISTER)]
-    if "key" in entry and f"memory.{name}" in made and (folder / entry["output"]).exists():
-        con.execute(f"create table {ident(name)} as from {literal(str(folder / entry['output']))}")
-        options |= {"previous": ident(name), "replace": True}
-    description = release(con, ident(name), entry["call"], register=_REGISTER, **options)
-    if "previous" in options:
-        say(f"{name}: {description.splitlines()[1]}")
-    table, columns = comments(con, ident(name))
-    described = read_description(table)
-    if described is None or names_of(described.original) != names_of(ident(entry["original"])):
-        raise AnonError(
-            f"run: {name} is made of {described.original if described else 'another table'}, and its checks compare it "
-            f"with {entry['original']}. Name one table in call and original"
-        )
-    refuse(con, "run", described_table(con, ident(name), name, table, columns))
-    lines = []
-    with check_releases(con, entry["original"]) as checks:
-        # rows of individuals are counted by the check release, whose row numbers lead to the person column
-        if described.persons or any("{pair}" in CHECKS[check][0] for check in entry["checks"]):
-            checks.add(ident(name))
-        for check, limit in entry["checks"].items():
-            question, side = CHECKS[check]
-            linked = checks.of.get(ident(name))
-            pair = f"{literal(entry['original'])}, {literal(linked.table)}" if linked else ""
-            counted = literal(ident(name))
-            if described.persons and linked:
-                counted = f"{literal(linked.table)}, original := {literal(entry['original'])}"
-            # beside an epsilon, delta is the probability that differential privacy fails
-            delta = None if "epsilon" in described.parameters else described.parameters.get("delta")
-            found = con.execute(question.format(release=counted, pair=pair, delta=literal(delta))).fetchall()
-            value = found[0][0] if found else None
-            holds = value is not None and (value >= limit if side == "at least" else value <= limit)
-            measured = "could not be measured" if value is None else f"is {value:.4g}"
-            say(f"{name}: {check} {measured}, {side} {limit:g} is required: {'holds' if holds else 'does not hold'}")
-            if not holds:
-                lines.append(f"{name}: {check} {measured}, {side} {limit:g} is required")
-    return lines

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ from duckdb_anon.report.anon_report import require_extra
 from duckdb_anon.shell.run_input import is_file_of_rows
 from duckdb_anon.sql_functions import connect
 
-_OUT = "anon_out"
+OUT = "anon_out"
 FIELDS = (*(option.name for option in OPTIONS), "output", "evidence", "checks", "independent")
 CHECKS = ("identity",)
 
@@ -127,7 +127,7 @@ def release_plan(
         )
         again = earlier not in (None, mark)
         with page_context:
-            _write(con, output, lambda: write_tables(work, f"{_OUT}.main", independent=again))
+            write_database(con, output, lambda: write_tables(work, f"{OUT}.main", independent=again))
     return []
 
 
@@ -144,19 +144,19 @@ def _above(risks: list[Risk], limit: float | None) -> list[str]:
     ]
 
 
-def _write(con: duckdb.DuckDBPyConnection, output: Path, write: Any) -> None:
-    """Write a file that appears when it is complete."""
+def write_database(con: duckdb.DuckDBPyConnection, output: Path, write: Callable[[], object]) -> None:
+    """Write tables of the database `OUT` to a file that appears when it is complete."""
     output.parent.mkdir(parents=True, exist_ok=True)
     with draft_of(output) as draft:
-        con.execute(f"attach {literal(str(draft))} as {_OUT}")
+        con.execute(f"attach {literal(str(draft))} as {OUT}")
         try:
             with transaction(con, NAME):
                 write()
-                for table in tables_of(con, _OUT):
+                for table in tables_of(con, OUT):
                     require_signature("run", table)
-            con.execute(f"checkpoint {_OUT}")
+            con.execute(f"checkpoint {OUT}")
         finally:
-            con.execute(f"detach {_OUT}")
+            con.execute(f"detach {OUT}")
 
 
 def mark_of(
@@ -168,7 +168,8 @@ def mark_of(
     """
     rows = {name: row_checksum(con, ident(name)) for name in tables}
     labels, treatments = ({name: plan[kind].get(name) for name in tables} for kind in ("labels", "treatments"))
-    stated = json.dumps([rows, labels, treatments, part, __version__], sort_keys=True, default=str)
+    trees = [plan["hierarchies"]] if plan["hierarchies"] else []
+    stated = json.dumps([rows, labels, treatments, part, __version__, *trees], sort_keys=True, default=str)
     return hmac.digest(key, stated.encode(), "sha256").hex()
 
 

@@ -2,7 +2,8 @@
 
 `[cleaning.TABLE]` gives columns the SQL expression that cleans them, as `anon_dirt` proposes it; how many values become
 NULL is told. Empty tables and much smaller ones end a nightly run: `[input] shrink = 0.2` allows a table to lose a
-fifth of its rows (the default). Columns that are renamed, retyped or moved are named. Cost: a count of each table.
+fifth of its rows (the default). Columns that are renamed, retyped or moved are named. `[hierarchies]` has calls that
+make tables for labels, "quasi hierarchy=NAME". Cost: a count of each table.
 """
 
 from __future__ import annotations
@@ -59,6 +60,15 @@ def read_table(
     con.execute(f"create table {made} as from {cleaned_sql('_anon_raw', cleaning)}; drop table _anon_raw")
     write_comments(con, made, None, {column: text for column, text in kept.items() if text})
     return [f"{name}: the cleaning of {c} makes {n} values NULL" for c, n in lost.items() if n]
+
+
+def make_hierarchies(con: duckdb.DuckDBPyConnection, hierarchies: Mapping[str, str]) -> None:
+    """Make the table of each hierarchy of a plan from its call, "anon_hierarchy('people', 'age')"."""
+    for name, call in hierarchies.items():
+        try:
+            con.execute(f"create or replace table {ident(name)} as from {call}")
+        except duckdb.Error as error:
+            raise AnonError(f"run: hierarchies.{name}: {one_line(error)}", code="bad-argument") from cause_of(error)
 
 
 @contextmanager

@@ -145,11 +145,19 @@ def _(ROLES, STEPS, bench, does, mo, step, view):
             on_change=does(lambda value, column=column: bench.set_role(column, value)),
         ) for column, role in bench.roles().items() if role in ROLES
     })  # fmt: skip
+    _trees = {column: bench.tree(column) for column in roles.elements}
+    trees = mo.ui.dictionary({
+        column: mo.ui.checkbox(
+            value=bench.uses_tree(column), label="Generalize by the proposed hierarchy",
+            on_change=does(lambda use, column=column: bench.use_tree(column, use)),
+        ) for column, (rows, _) in _trees.items() if rows
+    })  # fmt: skip
     _lines = [
         view.line(
             column,
-            [*(view.facts_of(_profile[column]) if column in _profile else []), view.tree(*bench.tree(column))],
+            [*(view.facts_of(_profile[column]) if column in _profile else []), view.tree(*_trees[column])],
             roles[column],
+            *([trees[column]] if column in trees.elements else []),
         )
         for column in roles.elements
     ]
@@ -165,7 +173,7 @@ def _(ROLES, STEPS, bench, does, mo, step, view):
             *_lines,
         )
     )
-    return (roles,)
+    return roles, trees
 
 
 @app.cell
@@ -219,12 +227,15 @@ def _(STEPS, bench, does, mo, replace, step, view):
     mo.stop(step.value != STEPS[2])
     _promise = bench.promise()
     _who = {
-        "prosecutor: looks for one individual, known to be in the table; the limit holds for each record": True,
-        "marketer: looks for as many individuals as possible; the limit holds on average": False,
-    }
+        f"{name}: {what}": name for name, what in (
+            ("prosecutor", "looks for one individual, known to be in the table; the limit holds for each record"),
+            ("journalist", "looks for anyone, and does not know who is in the table; the limit holds for each record"),
+            ("marketer", "looks for as many individuals as possible; the limit holds on average"),
+        )
+    }  # fmt: skip
     attacker = mo.ui.radio(
-        _who, value=next(name for name, each in _who.items() if each == _promise.per_record), label="Who may attack",
-        on_change=does(lambda each: bench.set_promise(replace(bench.promise(), per_record=each))),
+        _who, value=next(name for name, each in _who.items() if each == _promise.attacker), label="Who may attack",
+        on_change=does(lambda each: bench.set_promise(replace(bench.promise(), attacker=each))),
     )  # fmt: skip
     _limits = [0.01, 0.02, 0.03, 0.05, 0.09, 0.1, 0.15, 0.2, 0.25, 0.33, 0.5]
     limit = mo.ui.slider(
@@ -240,8 +251,8 @@ def _(STEPS, bench, does, mo, replace, step, view):
             "<h2>3 Promise: the limit of the risk</h2>",
             f"<div>{attacker}</div>",
             view.note(
-                "A journalist does not know who is in the table. Without a table of the population that risk is the "
-                "prosecutor's. 0.09 is the limit of the European Medicines Agency."
+                "The journalist's risk is counted in the table of the population that the plan names, and is the "
+                "prosecutor's where it names none. 0.09 is the limit of the European Medicines Agency."
             ),
             f"<div>{limit}</div><div>{attempt}</div>",
         )
@@ -336,7 +347,9 @@ def _(STEPS, bench, does, mo, step, view):
     mo.stop(step.value != STEPS[4])
     _entry = bench.release()
     output = mo.ui.text(
-        value=_entry["output"], label="File in this folder", on_change=does(lambda name: bench.set_release(output=name))
+        value=_entry["output"],
+        label="File in this folder, .parquet or .duckdb",
+        on_change=does(lambda name: bench.set_release(output=name)),
     )
     _none = "none"
     key = mo.ui.dropdown(

@@ -33,11 +33,12 @@ from duckdb_anon.engine.records.private_files import draft_of
 from duckdb_anon.engine.records.release_seal import KEY
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, listed, without_code
+from duckdb_anon.model.release_comment import Label
 from duckdb_anon.model.release_formats.duckdb_types import is_number
 from duckdb_anon.report.promises import promises
 from duckdb_anon.report.weak_labels import weak_label
 from duckdb_anon.shell.run_command import read_plan
-from duckdb_anon.shell.run_input import cleaned_sql, is_file_of_rows, losses, read_table
+from duckdb_anon.shell.run_input import cleaned_sql, is_file_of_rows, losses, make_hierarchies, read_table
 from duckdb_anon.sql_functions import connect
 from duckdb_anon.workbench.jobs import Jobs
 
@@ -59,10 +60,15 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Promise:
-    """What a release is to hold: the largest risk, of each record (prosecutor) or on average (marketer)."""
+    """What a release is to hold: the largest risk, of each record (prosecutor, journalist) or on average (marketer)."""
 
     limit: float
-    per_record: bool
+    attacker: str = "prosecutor"
+
+    @property
+    def per_record(self) -> bool:
+        """Whether the limit holds for each record."""
+        return self.attacker != "marketer"
 
     @property
     def aim(self) -> float:
@@ -136,15 +142,16 @@ class Workbench:
             losses(self.con, _RAW, cleaning)
             self.con.execute(f"create or replace table {table} as from {cleaned_sql(_RAW, cleaning)}")
             self._kept = {"cleaning": dict(cleaning), "dirt": self._kept.get("dirt")}
+        if self._kept.get("hierarchies") != plan["hierarchies"]:
+            make_hierarchies(self.con, plan["hierarchies"])
+            self._kept["hierarchies"] = dict(plan["hierarchies"])
         texts = dict.fromkeys(self.columns, "") | {column: f"anon: {role}" for column, role in labels.items()}
         write_comments(self.con, table, None, {column: texts[column] for column in self.columns})
 
     def rows_of(self, sql: str) -> Rows:
         """Rows of a query, one mapping each."""
         with self.lock:
-            found = self.con.execute(sql)
-            names = [name for name, *_ in found.description]
-            return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+            return rows_of(self.con, sql)
 
     def _once(self, key: object, sql: str) -> Rows:
         """Rows of a query, asked once for a cleaning."""
@@ -209,7 +216,24 @@ class Workbench:
     def set_role(self, column: str, role: str) -> None:
         """Give a column a role; '' takes it out of the release."""
         with self.changing() as document:
-            _set(document, ("labels", self.table, column), role or None)
+            self._label(document, column, role)
+
+    def uses_tree(self, column: str) -> bool:
+        """Whether the plan has the hierarchy that anon_profile proposes for a column."""
+        return f"{self.table}_{column}" in self.stated()["hierarchies"]
+
+    def use_tree(self, column: str, use: bool) -> None:
+        """Generalize a column by the proposed hierarchy while it is a quasi-identifier, or without one."""
+        role = self.roles()[column]
+        with self.changing() as document:
+            call = self.profile()[column]["hierarchy"] if use else None
+            _set(document, ("hierarchies", f"{self.table}_{column}"), call)
+            self._label(document, column, role)
+
+    def _label(self, document: Any, column: str, role: str) -> None:
+        tree = f"{self.table}_{column}"
+        by = tree if role == "quasi" and tree in document.get("hierarchies", {}) else None
+        _set(document, ("labels", self.table, column), Label(role, hierarchy=by).text() if role else None)
 
     def warnings(self) -> list[tuple[str, str]]:
         """Columns that have a weaker role than the proposed one, unless the plan states why, with the warning."""
@@ -254,9 +278,9 @@ class Workbench:
 
     def set_release(self, **fields: object) -> None:
         """Change fields of the release; None takes one out."""
-        if "output" in fields and not re.fullmatch(r"[^/\\.][^/\\]*\.parquet", str(fields["output"])):
+        if "output" in fields and not re.fullmatch(r"[^/\\.][^/\\]*\.(parquet|duckdb)", str(fields["output"])):
             raise AnonError(
-                f"{NAME}: {fields['output']} is no file of this folder that ends in .parquet. Give such a name"
+                f"{NAME}: {fields['output']} is no file of this folder. Give a name that ends in .parquet or .duckdb"
             )
         with self.changing() as document:
             entry = next(entry for entry in document["releases"] if entry["original"] == self.table)
@@ -293,14 +317,16 @@ class Workbench:
     def promise(self) -> Promise:
         """The promise that the checks of the release hold it to."""
         checks = self.release()["checks"]
-        return Promise(float(checks.get("identity", 0.09)), "prosecutor" in checks or "advantage" not in checks)
+        named = [name for name in ("journalist", "prosecutor") if name in checks]
+        attacker = named[0] if named else "marketer" if "advantage" in checks else "prosecutor"
+        return Promise(float(checks.get("identity", 0.09)), attacker)
 
     def set_promise(self, promise: Promise) -> None:
         """Let the checks hold the release to a promise, whatever its method; the page of evidence has its limit."""
-        checks = {name: value for name, value in self.release()["checks"].items() if name != "k"}
-        checks |= {"identity": promise.limit, "advantage": promise.limit, "prosecutor": promise.limit}
-        if not promise.per_record:
-            del checks["prosecutor"]
+        left_out = ("k", "prosecutor", "journalist")
+        checks = {name: value for name, value in self.release()["checks"].items() if name not in left_out}
+        checks |= {"identity": promise.limit, "advantage": promise.limit}
+        checks |= {promise.attacker: promise.limit} if promise.per_record else {}
         self.set_release(checks=checks)
         with self.changing() as document:
             _set(document, ("statements", "threshold"), promise.limit)
@@ -329,7 +355,7 @@ class Workbench:
     def made_from(self, kind: str) -> str:
         """Digest of what a piece of work depends on."""
         plan, file = self.stated(), self.plan.with_name(self.source.partition(":")[0]).stat()
-        parts: list[object] = [plan["cleaning"], plan["labels"], file.st_size, file.st_mtime_ns]
+        parts: list[object] = [plan["cleaning"], plan["hierarchies"], plan["labels"], file.st_size, file.st_mtime_ns]
         if kind != "trials":
             parts.append({name: value for name, value in self.release().items() if kind == "publish" or name == "call"})
         if kind == "look":
@@ -338,6 +364,8 @@ class Workbench:
 
     def start(self, kind: str) -> None:
         """Begin a piece of work in the background."""
+        if kind == "publish":
+            self.set_release(evidence=str(Path(self.release()["output"]).with_suffix(".html")))
         self.jobs.start(kind, self.made_from(kind))
 
     def result(self, kind: str) -> tuple[Any, bool]:
@@ -353,11 +381,23 @@ class Workbench:
             rows = f"{ident(Path(database).name)}.{table}"
         lines = [f"ATTACH {literal(f'{database}.duckdb')} (READ_ONLY);"] if table else []
         lines.append(f"CREATE TABLE {self.name} AS FROM {cleaned_sql(rows, plan['cleaning'].get(self.table, {}))};")
+        lines += [f"CREATE TABLE {ident(name)} AS FROM {call};" for name, call in plan["hierarchies"].items()]
         for column, role in plan["labels"].get(self.table, {}).items():
             lines.append(f"COMMENT ON COLUMN {self.name}.{ident(column)} IS {literal(f'anon: {role}')};")
-        call = f"{literal(entry['output'])}, {literal(entry['call'])}"
+        target = entry["output"]
+        if target.endswith(".duckdb"):
+            lines.append(f"ATTACH {literal(target)} AS released;")
+            target = f"released.{ident(entry['name'])}"
+        call = f"{literal(target)}, {literal(entry['call'])}"
         key = f", key := {literal(entry['key'])}" if "key" in entry else ""
         return "\n".join([*lines, f"FROM anon_release({call}{key});"])
+
+
+def rows_of(con: duckdb.DuckDBPyConnection, sql: str) -> Rows:
+    """Rows of a query, one mapping each."""
+    found = con.execute(sql)
+    names = [name for name, *_ in found.description]
+    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
 def _set(document: Any, path: Sequence[str], value: object) -> None:

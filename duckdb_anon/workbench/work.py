@@ -16,20 +16,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from duckdb_anon.engine.catalog.catalog import Catalog, write_comments
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model import progress
 from duckdb_anon.model.errors import of_function
 from duckdb_anon.release_api import release
-from duckdb_anon.report.anon_report import write_edition
 from duckdb_anon.report.figures import percent
-from duckdb_anon.report.findings import Findings, Plan
+from duckdb_anon.report.findings import Plan
 from duckdb_anon.report.measure import measure
 from duckdb_anon.shell import run_command
-from duckdb_anon.shell.run_input import read_table
+from duckdb_anon.shell.run_command import read_plan
+from duckdb_anon.shell.run_release import load_release
 from duckdb_anon.shell.running import run_stoppable
 from duckdb_anon.sql_functions import connect
-from duckdb_anon.workbench.state import NAME, Workbench
+from duckdb_anon.workbench.state import NAME, Workbench, rows_of
 
 SECONDS, TARGETS, QUERIES = 60, 1000, 200
 _TRIAL = "anon_trial"
@@ -50,7 +49,7 @@ def trials(bench: Workbench, say: Say) -> Result:
 def look(bench: Workbench, say: Say) -> Result:
     """A trial of the chosen call: ten rows, and what the page of evidence measures."""
     release(bench.con, _TRIAL, bench.release()["call"])
-    found = _measured(bench, bench.name, _TRIAL, say)
+    found = measure(bench.con, Plan(bench.name, (_TRIAL,), TARGETS, QUERIES), bench.stated()["context"], say)
     rows = bench.rows_of(f"from {_TRIAL} using sample reservoir(10 rows) repeatable (1)")
     (made,) = found.releases
     return {
@@ -60,44 +59,24 @@ def look(bench: Workbench, say: Say) -> Result:
     }  # fmt: skip
 
 
-def _measured(bench: Workbench, original: str, name: str, say: Say) -> Findings:
-    plan = Plan(original, (name,), TARGETS, QUERIES)
-    return measure(bench.con, plan, bench.stated()["context"], say)
-
-
-def publish(bench: Workbench, say: Say) -> Result:
-    """Carry out the plan as `duckdb-anon run` does; verify what was written, and write the page of evidence."""
+def publish(plan: Path, table: str, say: Say) -> Result:
+    """Carry out the plan as `duckdb-anon run` does, which writes release and page, and verify the file."""
     out, err = io.StringIO(), _Lines(say)
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = run_command.main(Namespace(plan=str(bench.plan), force=False))
+        code = run_command.main(Namespace(plan=str(plan), force=False))
     done: Result = {"code": code, "lines": err.lines, "written": out.getvalue().splitlines()}
     if code != 0:
         return done
     say("verifying")
-    entry = bench.release()
-    file = bench.plan.with_name(entry["output"]).absolute()
+    entry = next(entry for entry in read_plan(plan)["releases"] if entry["original"] == table)
+    file, page = (plan.with_name(entry[name]).absolute() for name in ("output", "evidence"))
     with connect() as con:
-        con.execute("set enable_progress_bar = false")
-        relation = Catalog(con, "memory", "main").relation(NAME, "release", str(file))
-        name = ident(entry["name"])
-        con.execute(f"create table {name} as from {literal(str(file))}")
-        write_comments(con, name, relation.comment, relation.comments)
-        bench.con = con
-        done["verified"] = bench.rows_of(f"from verify_release({literal(name)})")
-        stated, table = bench.stated(), ident(bench.table)
-        read_table(con, bench.table, bench.plan.parent.absolute(), bench.source, bench.cleaning())
-        labels = {column: f"anon: {role}" for column, role in stated["labels"].get(bench.table, {}).items()}
-        write_comments(con, table, None, labels)
-        say("writing the page of evidence")
-        found = _measured(bench, bench.name, name, say)
-        page = file.with_suffix(".html")
-        write_edition(found, str(page), "internal")
-    done["risk"] = [f"{percent(row['identity'])}, at most {percent(row['identity_high'])}" for row in _risk(found)]
-    return {**done, "warnings": found.warnings, "file": file.name, "page": page.name}
-
-
-def _risk(found: Findings) -> list[dict[str, Any]]:
-    return [row for made in found.releases for row in made.facts["risk"] if row["identity"] is not None]
+        load_release(con, file, entry["name"])
+        done["verified"] = rows_of(con, f"from verify_release({literal(ident(entry['name']))})")
+    facts = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
+    risks = [row for made in facts["releases"] for row in made["risk"] if row["identity"] is not None]
+    done["risk"] = [f"{percent(row['identity'])}, at most {percent(row['identity_high'])}" for row in risks]
+    return {**done, "warnings": facts["warnings"], "file": file.name, "page": page.name}
 
 
 class _Lines(io.StringIO):
@@ -114,7 +93,8 @@ class _Lines(io.StringIO):
         return len(text)
 
 
-WORK: dict[str, Callable[[Workbench, Say], Result]] = {"trials": trials, "look": look, "publish": publish}
+WORK: dict[str, Callable[[Workbench, Say], Result]] = {"trials": trials, "look": look}
+"""Work on the rows that a workbench chooses on."""
 
 
 def main(kind: str, plan: str, table: str) -> int:
@@ -138,8 +118,12 @@ def main(kind: str, plan: str, table: str) -> int:
 
     try:
         say("reading the table")
-        bench = Workbench(Path(plan), table)
-        result = run_stoppable(bench.con, lambda: WORK[kind](bench, say), beat)
+        if kind in WORK:
+            bench = Workbench(Path(plan), table)
+            result = run_stoppable(bench.con, lambda: WORK[kind](bench, say), beat)
+        else:  # on all rows, which run reads
+            with connect() as con:
+                result = run_stoppable(con, lambda: publish(Path(plan), table, say), beat)
         write(result=result)
     except KeyboardInterrupt:
         return 130

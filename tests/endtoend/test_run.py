@@ -1,5 +1,6 @@
 """`duckdb-anon run`: a plan is done whole, or nothing is written."""
 
+import json
 import os
 import signal
 import subprocess
@@ -293,3 +294,86 @@ def test_the_policy_for_answers_of_a_plan_is_written_on_its_table(tmp_path, caps
     ):
         (tmp_path / "plan.toml").write_text(text.replace(old, new))
         assert main(["run", str(tmp_path / "plan.toml")]) == 1
+
+
+def test_the_page_of_evidence_has_the_figures_that_the_checks_judge(tmp_path, capsys):
+    pytest.importorskip("vl_convert", reason="the report extra is not installed")
+    with duckdb_anon.connect() as con:
+        con.execute(f"copy (from anon_sample('census', 300, seed := 7)) to '{tmp_path / 'people.csv'}'")
+    plan, page, file = tmp_path / "plan.toml", tmp_path / "boxes.html", tmp_path / "boxes.parquet"
+
+    def ran(identity: float, statements: str = "") -> tuple[int, str]:
+        text = PLAN.format(k=10, identity=identity).replace("out/boxes.parquet", "boxes.parquet")
+        text = text.replace("[releases.checks]", 'evidence = "boxes.html"\n[releases.checks]\nadvantage = 1')
+        plan.write_text(f"{text}{statements}", encoding="utf-8")
+        return main(["run", str(plan)]), capsys.readouterr().err
+
+    assert ran(0.0001)[0] == 3
+    assert not page.exists() and not file.exists()
+    code, said = ran(0.5)
+    assert code == 0
+    first, (risk,) = file.read_bytes(), json.loads(page.with_suffix(".json").read_text())["releases"][0]["risk"]
+    assert f"identity is {risk['identity_high']:.4g}, at most" in said
+    assert f"advantage is {risk['advantage']:.4g}, at most" in said
+    page.unlink()  # it is made again of the file, which stays
+    assert ran(0.5)[0] == 0 and page.exists()
+    before = page.stat().st_mtime_ns
+    assert ran(0.5)[0] == 0 and page.stat().st_mtime_ns == before
+    assert ran(0.5, '[statements]\npurpose = "Labour research"\n')[0] == 0
+    assert "Labour research" in page.read_text() and file.read_bytes() == first
+
+
+def test_the_checks_measure_the_same_without_a_page(folder, capsys):
+    pytest.importorskip("vl_convert", reason="the report extra is not installed")
+    lines = []
+    for name, page in (("with", 'evidence = "with.html"\n'), ("without", "")):
+        plan = folder / f"{name}.toml"
+        text = (
+            PLAN.format(k=10, identity=0.9)
+            .replace("out/", f"{name}/")
+            .replace("[releases.checks]", f"{page}[releases.checks]\nloss = 1\nadvantage = 1")
+        )
+        plan.write_text(text, encoding="utf-8")
+        assert main(["run", str(plan)]) == 0
+        lines.append([line for line in capsys.readouterr().err.splitlines() if "is required" in line])
+    assert lines[0] == lines[1] and len(lines[0]) == 4
+
+
+def test_a_release_goes_to_a_table_of_a_database_and_never_over_its_original(tmp_path, capsys):
+    with duckdb_anon.connect(str(tmp_path / "people.duckdb")) as con:
+        con.execute("create table people as from anon_sample('census', 300, seed := 7)")
+    plan = tmp_path / "plan.toml"
+
+    def ran(output: str) -> int:
+        text = PLAN.format(k=10, identity=0.9).replace("people.csv", "people.duckdb:people")
+        plan.write_text(text.replace("out/boxes.parquet", output), encoding="utf-8")
+        return main(["run", str(plan)])
+
+    before = (tmp_path / "people.duckdb").read_bytes()
+    assert ran("./people.duckdb") == 1
+    assert "the file of an original" in capsys.readouterr().err
+    assert (tmp_path / "people.duckdb").read_bytes() == before
+    assert ran("released.duckdb") == 0
+    with duckdb_anon.connect(str(tmp_path / "released.duckdb")) as con:
+        assert con.sql("show tables").fetchall() == [("boxes",)]
+        held = con.sql("""select "check", holds from verify_release('boxes') where "check" <> 'signature'""").fetchall()
+    assert ("k", True) in held and all(holds for _, holds in held)
+
+
+@pytest.mark.parametrize(("population", "risk"), [("", 1 / 12), ("every", 1 / 60)])
+def test_the_journalist_is_counted_in_the_population_and_is_the_prosecutor_without_one(
+    tmp_path, capsys, population, risk
+):
+    with duckdb_anon.connect() as con:
+        con.execute("create table every as select 20 + i % 10 as age, i % 7 as salary, i from range(600) t(i)")
+        con.execute(f"copy (select age, salary from every where i < 120) to '{tmp_path / 'people.csv'}'")
+        con.execute(f"copy (select age from every) to '{tmp_path / 'every.csv'}'")
+    text = PLAN.format(k=12, identity=0.9).replace("out/", "").replace("k := 10", "k := 12")
+    text = text.replace('gender = "quasi"\neducation = "quasi"\n', "").replace(
+        "identity =", "journalist = 0.09\nidentity ="
+    )
+    text = text.replace("[labels.people]", 'every = "every.csv"\n[labels.every]\nage = "quasi"\n[labels.people]')
+    plan = tmp_path / "plan.toml"
+    plan.write_text(f'{text}[statements]\npopulation = "{population}"\n', encoding="utf-8")
+    assert main(["run", str(plan)]) == 0
+    assert f"journalist is {risk:.4g}, at most 0.09 is required: holds" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import duckdb_anon
+from duckdb_anon.cli import main
 from duckdb_anon.model.errors import AnonError
 
 pytest.importorskip("tomlkit", reason="the workbench extra is not installed")
@@ -99,12 +100,15 @@ def test_a_database_of_several_tables_names_them(tmp_path, con):
 
 def test_a_promise_is_the_checks_of_the_plan_whatever_the_method(bench):
     assert bench.promise().per_record
-    bench.set_promise(Promise(0.09, per_record=True))
-    assert bench.release()["checks"] == {"identity": 0.09, "advantage": 0.09, "prosecutor": 0.09}
-    bench.set_promise(Promise(0.2, per_record=False))
-    assert bench.promise() == Promise(0.2, per_record=False)
+    for attacker in ("prosecutor", "journalist"):
+        bench.set_promise(Promise(0.09, attacker))
+        assert bench.release()["checks"] == {"identity": 0.09, "advantage": 0.09, attacker: 0.09}
+        assert bench.promise() == Promise(0.09, attacker)
+    bench.set_promise(Promise(0.2, "marketer"))
+    assert bench.release()["checks"] == {"identity": 0.2, "advantage": 0.2}
+    assert bench.promise() == Promise(0.2, "marketer") and not bench.promise().per_record
     assert bench.stated()["context"].threshold == 0.2
-    assert 0 < Promise(0.01, per_record=True).aim < 0.01
+    assert 0 < Promise(0.01).aim < 0.01
 
 
 @pytest.mark.parametrize("name", ["../x.parquet", "/tmp/x.parquet", "x.csv", ".x.parquet", "a\\b.parquet"])
@@ -113,15 +117,17 @@ def test_no_release_is_written_outside_of_the_folder(bench, name):
         bench.set_release(output=name)
 
 
-def test_the_sql_does_what_the_plan_does(bench, monkeypatch):
+@pytest.mark.parametrize("output", ["by_sql.parquet", "by_sql.duckdb"])
+def test_the_sql_does_what_the_plan_does(bench, monkeypatch, output):
     monkeypatch.chdir(bench.plan.parent)
     for column, rows in bench.dirt().items():
         bench.clean(column, rows[-1]["clean"])
-    bench.set_release(call="mondrian('people', k := 7)", output="by_sql.parquet")
+    bench.set_release(call="mondrian('people', k := 7)", output=output)
     with duckdb_anon.connect() as con:
         for statement in bench.sql().split(";\n"):
             con.execute(statement)
-        assert con.execute("select k from k_anonymity('by_sql.parquet')").fetchone()[0] >= 7
+        made = output if output.endswith(".parquet") else "released.people_release"
+        assert con.execute(f"select k from k_anonymity('{made}')").fetchone()[0] >= 7
 
 
 def test_a_result_is_kept_for_another_process_and_goes_out_of_date_with_the_roles(bench):
@@ -145,3 +151,22 @@ def test_a_promise_is_read_from_the_planned_call(bench):
     assert bench.arguments().params["k"] == 7
     bench.set_release(call="mondrian('people', k := 'many')")
     assert bench.promises()[0] == [] and "k := 'many'" in bench.promises()[1][0]
+
+
+def test_a_proposed_hierarchy_is_named_by_the_plan_and_generalizes_the_release(bench):
+    bench.clean("birth_date", bench.dirt()["birth_date"][-1]["clean"])
+    bench.use_tree("birth_date", True)
+    bench.set_role("birth_date", "insensitive")
+    assert bench.stated()["labels"]["people"]["birth_date"] == "insensitive"
+    bench.set_role("birth_date", "quasi")
+    assert bench.roles()["birth_date"] == "quasi" and bench.uses_tree("birth_date")
+    bench.set_release(call="mondrian('people', k := 20)", checks={"k": 20})
+    assert main(["run", str(bench.plan)]) == 0
+    file = bench.plan.with_name(bench.release()["output"])
+    nodes = {row["birth_date"] for row in bench.rows_of(f"from '{file}'")}
+    leaves = {str(row["level0"]) for row in bench.rows_of("from people_birth_date")}
+    assert nodes and not nodes & leaves
+    assert nodes <= {str(v) for row in bench.rows_of("from people_birth_date") for v in row.values()} | {"(null)"}
+    again = opened(str(bench.plan.with_name("people.csv")), Path())
+    again.use_tree("birth_date", False)
+    assert again.stated()["labels"]["people"]["birth_date"] == "quasi" and not again.uses_tree("birth_date")
