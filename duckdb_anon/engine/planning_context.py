@@ -124,7 +124,7 @@ class Context:
         if description is None or not description.digest:
             return (
                 f"no bounds: {release.given} is not described with its rows. Write it with duckdb_anon.release(), "
-                ".release or duckdb-anon release"
+                "anon_release or duckdb-anon release"
             )
         if description.together:
             return f"no bounds: {release.given} lacks the rows that its database could not release"

@@ -203,7 +203,7 @@ def _written_by_release(
     if not allowed:
         raise AnonError(
             f"{function}: {release.name} {state}, so nothing guarantees what it contains. Write it with duckdb-anon "
-            f"release or .release, or publish it at your own responsibility with --allow {release.name}"
+            f"release or anon_release, or publish it at your own responsibility with --allow {release.name}"
         )
     claim = description.call or ("release_database" if description.together else "")
     if claim:

@@ -56,7 +56,8 @@ class Checks:
             self.of[name] = Check(
                 name, "",
                 f"none: how often records are re-identified is not measured, because the release does not record its "
-                f"call. Write it with duckdb-anon release or .release, or name a table made with {SOURCE.word} := true",
+                "call. Write it with duckdb-anon release or anon_release, or name a table made with "
+                f"{SOURCE.word} := true",
             )  # fmt: skip
             return
         given = "".join(f", {key} := {literal(value)}" for key, value in description.parameters.items())

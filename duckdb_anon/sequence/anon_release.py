@@ -14,6 +14,7 @@ from typing import Any
 
 from duckdb_anon.engine.records.call_text import table_called
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Task
+from duckdb_anon.report.weak_labels import release_warnings
 
 
 def _plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
@@ -27,7 +28,8 @@ def _work(con: Any, arguments: Mapping[str, Any], rows: Mapping[str, Any]) -> li
     from duckdb_anon.release_api import release
 
     description, _, note = release(con, **arguments).partition("\n")
-    return [{"name": arguments["name"], "description": description, "note": note or None}]
+    notes = "; ".join(filter(None, (note, *release_warnings(con, description))))
+    return [{"name": arguments["name"], "description": description, "note": notes or None}]
 
 
 MEASURE = Task(

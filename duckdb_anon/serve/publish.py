@@ -218,10 +218,10 @@ def _releases(tables: Sequence[SourceTable]) -> list[SourceTable]:
     if views:
         raise AnonError(
             f"publish: {listed(views)} is a view commented 'anon: release'. A view draws its noise again at "
-            "each read, and readers could average it away. Write a table with duckdb-anon release or .release"
+            "each read, and readers could average it away. Write a table with duckdb-anon release or anon_release"
         )
     if not declared:
-        raise AnonError("publish: no table is declared a release. Write one with duckdb-anon release or .release")
+        raise AnonError("publish: no table is declared a release. Write one with duckdb-anon release or anon_release")
     names = [fold(table.name) for table in declared]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

@@ -13,15 +13,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import NoReturn, TextIO
 
 import duckdb
 
 from duckdb_anon.binder_errors import explained
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.model.errors import AnonError, listed, nearest, of_newer_file, without_values
-from duckdb_anon.release_api import release
-from duckdb_anon.report.weak_labels import release_warnings
 from duckdb_anon.shell.render import MODES, render
 from duckdb_anon.shell.running import Meter
 
@@ -31,6 +29,7 @@ _DEEPEST_READ = 20
 _INSTEAD = {
     "functions": "FROM anon_functions(), and FROM anon_parameters('NAME') for one of them",
     "label": "FROM label_statements('TABLE'), and run the statements that are right",
+    "release": "FROM anon_release('NAME', 'CALL')",
     "schema": "SELECT sql FROM duckdb_tables()",
     "tables": "SHOW ALL TABLES",
 }
@@ -137,7 +136,7 @@ class Session:
         command, name = COMMANDS[found[0]], found[0]
         try:
             # SQL follows these, with its quotes
-            words = [rest.strip()] if name in ("release", "safe") and rest.strip() else shlex.split(rest)
+            words = [rest.strip()] if name == "safe" and rest.strip() else shlex.split(rest)
         except ValueError:
             self.fail(f"{line}: a quote is not closed")
         optional = not command.usage or command.usage.startswith("[")
@@ -201,40 +200,6 @@ def _read(session: Session, path: str) -> None:
         session.depth -= 1
 
 
-def _release(session: Session, given: str) -> None:
-    name, _, rest = given.partition(" ")
-    call, bracket, words = rest.strip().rstrip(";").rpartition(")")
-    if not bracket:
-        session.fail(".release takes a name and a call: .release r muco('people', 0.2)")
-    try:
-        options = _options(session, shlex.split(words))
-    except ValueError:
-        session.fail(f".release {given}: a quote is not closed")
-    try:
-        description = session.meter.watch(lambda: release(session.con, name, f"{call})", **options))
-    except (AnonError, duckdb.Error) as error:
-        session.fail(without_values(error))
-    session.out.write(f"{name}: {description}\n")
-    sys.stderr.write("".join(f"warning: {text}\n" for text in release_warnings(session.con, description)))
-
-
-def _options(session: Session, words: list[str]) -> dict[str, Any]:
-    """What follows the call: 'previous r1 key person_id', 'independent'."""
-    found: dict[str, Any] = {}
-    while words:
-        word = words.pop(0)
-        if word in ("independent", "replace"):
-            found[word] = True
-        elif word in ("previous", "key", "deleted", "changed") and words:
-            found[word] = words.pop(0)
-        else:
-            session.fail(
-                f".release: after the call stands {word!r}. Allowed: previous NAME, key COLUMN, deleted keep|withdraw, "
-                "changed keep|replace, independent, replace"
-            )
-    return found
-
-
 def _safe(session: Session, query: str) -> None:
     session.run_text(f"from safe_output({literal(query.rstrip().rstrip(';'))});")
 
@@ -265,11 +230,6 @@ COMMANDS = {
     "output": Command(_output, "[FILE]", "write results to FILE; without FILE to the screen again"),
     "quit": Command(_quit, "", "leave"),
     "read": Command(_read, "FILE", "run the statements of FILE"),
-    "release": Command(
-        _release,
-        "NAME CALL [previous NAME] [key COLUMN]",
-        "run a method, muco('people', 0.2), and write the release described; previous: the one it continues",
-    ),
     "safe": Command(_safe, "SELECT ...", "answer a query from the original as the policy of its table allows"),
     "timer": Command(_timer, "on|off", "write how long each statement takes", ("on", "off")),
 }

@@ -148,7 +148,7 @@ def test_wrong_point_commands_say_what_is_allowed(run: Run) -> None:
         (".schema people", "Say SELECT sql FROM duckdb_tables()"),
         (".label people", "Say FROM label_statements('TABLE')"),
         (".output 'a", "a quote is not closed"),
-        (".release r muco('people', 0.2) previous 'x", "a quote is not closed"),
+        (".release r muco('people', 0.2)", "Say FROM anon_release('NAME', 'CALL')"),
     ):
         done = run(stdin=f"{line}\nselect 'later';\n")
         assert done.returncode == 1 and message in done.stderr and "later" not in done.stdout

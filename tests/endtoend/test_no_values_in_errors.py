@@ -62,7 +62,7 @@ def test_shell_shows_no_value(statement, database, capsys):
 @pytest.mark.parametrize(
     "words",
     [
-        ("-c", "select age from people"), ("-c", ".release s mondrian('people', 2)"), ("-c", "from label_statements('people')"),
+        ("-c", "select age from people"), ("-c", "from anon_release('s', 'mondrian(''people'', 2)')"), ("-c", "from label_statements('people')"),
         ("-c", "select 'a" + SECRET + "'::date"), ("release", "{db}", "s", "mondrian('people', 2)"),
         ("release", "{db}", "s", "mondrian('people', 2)", "--part-rows", "1000"),
         ("release", "{db}", "s", "mondrian('people', 2)", "--key", "age"),

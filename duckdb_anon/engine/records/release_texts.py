@@ -88,7 +88,7 @@ class ReleasePair:
                 raise ColumnError(
                     f"{self.function}: {unknown} distinct text(s) of '{name}' in {self.release.given} are not in "
                     f"{where}, so they may be values or nodes of a hierarchy. {remedy}. Releases that "
-                    "duckdb_anon.release() or .release wrote are described"
+                    "duckdb_anon.release() or anon_release wrote are described"
                 )
 
     def attributes_with_nodes(self) -> frozenset[str]:

@@ -32,7 +32,7 @@ _ROLES = {
 }
 _UNDECLARED = (
     "the table does not say that it is a release: COMMENT ON TABLE ... IS 'anon: release' declares it, and "
-    "duckdb_anon.release(con, name, call) or the shell's .release write down what it is"
+    "duckdb_anon.release(con, name, call) or anon_release write down what it is"
 )
 
 

@@ -55,7 +55,7 @@ BOUNDS = Parameter(
     "low and high: 'sure': hard bounds where they exist, otherwise a 95% interval where the "
     "method's randomness is published; 'likely': the interval first, by replay of the release for imputed answers and "
     "for muco and rank_swap, which takes seconds the first time; 'hard': hard bounds only; 'none'. NULL unless "
-    "duckdb_anon.release(), .release or duckdb-anon release wrote the release",
+    "duckdb_anon.release(), anon_release or duckdb-anon release wrote the release",
     "text",
     "sure",
     ("sure", "likely", "hard", "none"),
@@ -201,7 +201,7 @@ def _how(params: Params) -> Wanted:
             "bounds",
             "'sure' adds NAME_low and NAME_high: hard bounds where there are any, else a 95% interval where the "
             "method's randomness is known; 'likely' prefers the interval; 'hard' adds hard bounds only; 'none'. Only a "
-            "release that duckdb_anon.release() or .release wrote has any",
+            "release that duckdb_anon.release() or anon_release wrote has any",
             "text",
             "none",
             ("none", "hard", "sure", "likely"),

@@ -32,7 +32,7 @@ def test_a_described_release_has_bounds_and_a_table_of_the_same_rows_has_none(co
     assert low <= 8 <= high and confidence is not None
     con.execute("create table plain as from r")
     assert ends(con, "plain") == (
-        None, None, None, UNDESCRIBED.replace(" r ", " plain ") + ".release or duckdb-anon release",
+        None, None, None, UNDESCRIBED.replace(" r ", " plain ") + "anon_release or duckdb-anon release",
     )  # fmt: skip
     con.execute("comment on table plain is 'anon: release of o by anatomy(l := 3) on 2026-01-01 with duckdb-anon 1'")
     assert ends(con, "plain")[:3] == (None, None, None)

@@ -159,11 +159,12 @@ def test_shell_and_command_line_write_the_same(tmp_path, capsys):
     with duckdb_anon.connect(file) as con:
         make(con)
     assert main(["release", file, "a", f"mondrian('people', k := 4, {ROLES})"]) == 0
-    assert main([file, "-c", f".release b mondrian('people', k := 4, {ROLES}) independent"]) == 0
-    assert "b: anon: release of people by mondrian(k := 4)" in capsys.readouterr().out
-    assert main([file, "-c", f".release c mondrian('people', k := 4, seed := 3, {ROLES})"]) == 1
+    roles = ROLES.replace("'", "''")
+    call = f"mondrian(''people'', k := 4, {roles})"
+    assert main([file, "-c", f"from anon_release('b', '{call}', independent := true)"]) == 0
+    assert "anon: release of people by mondrian(k := 4)" in capsys.readouterr().out
+    assert main([file, "-c", f"from anon_release('c', '{call[:-1]}, seed := 3)')"]) == 1
     assert "makes no release" in capsys.readouterr().err
-    assert main([file, "-c", ".release c"]) == 1
     with duckdb.connect(file) as con:
         (first, columns), (second, same) = comments(con, "a"), comments(con, "b")
         assert columns == same and first != second  # a seal is of all that a description says

@@ -185,16 +185,15 @@ def test_shell_and_command_line(tmp_path, capsys):
     con.execute("create table people as select i as id, i % 60 as age, 'd' || i % 7 as ill from range(300) t(i)")
     con.close()
     call = "mondrian('people', 5, qi := ['age'], sensitive := 'ill')"
-    assert main([path, "-c", f".release r1 {call} key id;"]) == 0
+    quoted = call.replace("'", "''")
+    assert main([path, "-c", f"from anon_release('r1', '{quoted}', key := 'id');"]) == 0
     assert main(["release", path, "r2", call, "--previous", "r1", "--deleted", "withdraw"]) == 0
     assert "continues r1: 0 new records published" in capsys.readouterr().out
-    assert main([path, "-c", f".release r3 {call} previous r2"]) == 0
-    assert main([path, "-c", f".release r4 {call} previus r3"]) == 1
-    assert "after the call stands 'previus'" in capsys.readouterr().err
+    assert main([path, "-c", f"from anon_release('r3', '{quoted}', previous := 'r2')"]) == 0
     assert main(["release", path, "r4", call]) == 1
     assert "released before" in capsys.readouterr().err
     assert main(["release", path, "r4", call, "--independent"]) == 0
-    assert main([path, "--readonly", "-c", f".release {tmp_path / 'f.parquet'} {call}"]) == 1
+    assert main([path, "--readonly", "-c", f"from anon_release('{tmp_path / 'f.parquet'}', '{quoted}')"]) == 1
     assert "the database is read-only" in capsys.readouterr().err
 
 
