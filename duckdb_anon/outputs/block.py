@@ -59,20 +59,15 @@ _OUTER = (
     exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Neg, exp.Paren, exp.Literal, exp.Round, exp.Floor, exp.Ceil,
     exp.Cast, exp.TryCast, exp.DataType, exp.DataTypeParam, exp.Nullif, exp.Column, exp.Identifier,
 )  # fmt: skip
-_AGGREGATES: dict[type[exp.Expr], str] = {
-    exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max", exp.Median: "median",
-    exp.PercentileCont: "quantile_cont", exp.PercentileDisc: "quantile_disc", exp.Quantile: "quantile_cont",
-    exp.Stddev: "stddev", exp.StddevSamp: "stddev_samp", exp.StddevPop: "stddev_pop", exp.Variance: "var_samp",
-    exp.VariancePop: "var_pop", exp.Corr: "corr", exp.CovarPop: "covar_pop", exp.CovarSamp: "covar_samp",
-    exp.RegrSlope: "regr_slope", exp.RegrIntercept: "regr_intercept", exp.RegrR2: "regr_r2",
-}  # fmt: skip
 PARAMETERS = {
-    **dict.fromkeys(("stddev", "stddev_samp", "stddev_pop", "var_samp", "var_pop"), 1),
+    **dict.fromkeys(("stddev_samp", "stddev_pop", "var_samp", "var_pop"), 1),
     **dict.fromkeys(("corr", "covar_pop", "covar_samp", "regr_slope", "regr_intercept", "regr_r2"), 2),
 }
 """Parameters that a statistic estimates: the individuals without them are its degrees of freedom."""
 QUANTILES = ("median", "quantile_cont", "quantile_disc")
 EXTREMES = ("min", "max")
+_FUNCTIONS = {"count", "sum", "avg", *EXTREMES, *QUANTILES, *PARAMETERS}
+_SAME = {"quantile": "quantile_disc", "stddev": "stddev_samp", "variance": "var_samp"}  # so that they are compared
 _NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "FLOAT",
             "DOUBLE", "DECIMAL")  # fmt: skip
 _ORDERED = (*_NUMBERS, "DATE", "TIMESTAMP")
@@ -386,8 +381,9 @@ class _Reader:
         """Number of an aggregate."""
         tree, filtered = without_filter(tree)
         condition = self._rowwise(filtered) if filtered is not None else Rowwise("")
-        name = _AGGREGATES.get(type(tree), "")
-        if not name:
+        name = tree.sql(dialect="duckdb").partition("(")[0].lower()
+        name = _SAME.get(name, name)
+        if not isinstance(tree, exp.AggFunc) or name not in _FUNCTIONS:
             raise _refusal(self.function, tree)
         arguments, fraction = self._arguments(tree, name)
         nulls = " and ".join(

@@ -74,6 +74,7 @@ class _Together:
         self, policy: Policy, rows: Rows, numbers: Ints, new: Population, earlier: Sequence[Population], size: int
     ) -> None:
         self.policy, self.rows, self._numbers, self._new, self._earlier = policy, rows, numbers, new, earlier
+        self._largest: dict[str, tuple[Floats, Floats]] = {}
         every = [new, *earlier]
         cells = sum(len(each.kinds) for each in every)
         joint = _joint(every, size, _MATRIX // max(cells, 1) if len(earlier) > 1 else size)
@@ -158,14 +159,32 @@ class _Together:
         counts = self.individuals(sets)
         return bool(((counts > 0) & (counts < self.policy.threshold)).any())
 
+    def _amounts(self, magnitude: str) -> tuple[Floats, Floats]:
+        """Of each joint atom, the sum of amounts without sign, and its largest ones: ranks x joint atoms."""
+        if magnitude not in self._largest:
+            left = np.abs(np.nan_to_num(self.rows.magnitudes[magnitude], nan=0.0))
+            totals = np.bincount(self._at, left, len(self.sizes)).astype(float)
+            largest = np.zeros((max(self.policy.largest, 2), len(self.sizes)))
+            for rank in largest:
+                np.maximum.at(rank, self._at, left)
+                rows = np.flatnonzero(left == rank[self._at])
+                holder = np.full(len(self.sizes), -1)
+                holder[self._at[rows]] = rows  # one row of each atom, which is no longer there for the next rank
+                left[holder[holder >= 0]] = 0
+            self._largest[magnitude] = totals, largest
+        return self._largest[magnitude]
+
     def concentrated(self, magnitude: str, inside: Bools) -> bool:
         """Whether the sum over a set of joint atoms breaks the rules of concentration."""
-        chosen = inside[self._at]
-        sizes = np.nan_to_num(self.rows.magnitudes[magnitude][chosen], nan=0.0)
-        if self.rows.person is not None:
-            sizes = np.bincount(self.rows.person[chosen], sizes).astype(float)
-        amounts = np.sort(np.abs(sizes))[::-1]
-        total, top, two = float(amounts.sum()), float(amounts[:1].sum()), float(amounts[:2].sum())
+        if self.rows.person is None:
+            totals, largest = self._amounts(magnitude)
+            amounts, total = np.sort(largest[:, inside].reshape(-1))[::-1], float(totals[inside].sum())
+        else:
+            chosen = inside[self._at]
+            sizes = np.nan_to_num(self.rows.magnitudes[magnitude][chosen], nan=0.0)
+            amounts = np.sort(np.abs(np.bincount(self.rows.person[chosen], sizes)))[::-1]
+            total = float(amounts.sum())
+        top, two = float(amounts[:1].sum()), float(amounts[:2].sum())
         share = float(amounts[: self.policy.largest].sum())
         return not share <= self.policy.share * total or total - two < self.policy.p_percent / 100 * top
 
@@ -188,7 +207,9 @@ class _Answered:
         if self.is_exact:  # an orthonormal basis of what linear combinations give
             basis, weights, _ = scipy.linalg.qr(cells.T, mode="economic", pivoting=True)
             self._basis = basis[:, : int((np.abs(np.diag(weights)) > 1e-9).sum())]
-            self._given = self._sets_given(cells, self._basis)
+            self._parts = np.unique(cells > 0, axis=1, return_inverse=True)[1].reshape(-1)  # atoms that no cell divides
+            self._covered: Bools = np.asarray(cells.any(axis=0))
+            self._given = self._sets_given(self._parts, self._covered, self._basis)
 
     def takes(self, cell: Bools) -> bool:
         """Whether a cell may be answered after the others; it is one of them then."""
@@ -204,10 +225,12 @@ class _Answered:
             rest -= self._basis @ (self._basis.T @ rest)
             length = float(np.linalg.norm(rest))
             basis = self._basis if length < 1e-7 else np.column_stack([self._basis, rest / length])
-            given = self._sets_given(np.vstack([answered, new]), basis)
+            parts = np.unique(2 * self._parts + cell, return_inverse=True)[1]
+            covered = np.logical_or(self._covered, cell)
+            given = self._sets_given(parts, covered, basis)
             if not given <= self._given:
                 return False
-            self._basis, self._given = basis, given
+            self._parts, self._covered, self._basis, self._given = parts, covered, basis, given
         place = self._count
         self._cells[place] = new
         self._products[place, :place] = self._products[:place, place] = own
@@ -251,15 +274,13 @@ class _Answered:
                 return True
         return False
 
-    def _sets_given(self, cells: Floats, basis: Floats) -> set[bytes]:
+    def _sets_given(self, at: Ints, covered: Bools, basis: Floats) -> set[bytes]:
         """Sets of few individuals that linear combinations of cells give, as sets of joint atoms.
 
-        Atoms that no cell divides are one. Looked at are these, and pairs of them.
+        Atoms that no cell divides are one, `at` is the number of each. Looked at are these, and pairs of them.
         """
-        columns, at = np.unique(cells > 0, axis=1, return_inverse=True)
-        at = at.reshape(-1)
         rows = np.bincount(at, self._sizes)
-        near = np.flatnonzero(columns.any(axis=0) & (rows < self._few * self._most))
+        near = np.flatnonzero((np.bincount(at, covered) > 0) & (rows < self._few * self._most))
         parts = at == near[:, None]  # coarser atoms x joint atoms
         counts = self._answers.individuals(parts)
         parts, counts = parts[counts < self._few], counts[counts < self._few]

@@ -181,3 +181,20 @@ def by_hand(rows, cell, person):
     total = sum(sizes)
     safe = sum(sizes[:2]) <= 0.9 * total and total - sum(sizes[:2]) >= 0.1 * sizes[0]
     return len(inside), total if safe else None
+
+
+@pytest.mark.parametrize("call", [
+    "count(*)", "count(x)", "sum(x)", "avg(x)", "mean(x)", "median(x)", "quantile(x, 0.3)", "quantile_cont(x, 0.3)",
+    "quantile_disc(x, 0.3)", "stddev(x)", "stddev_pop(x)", "variance(x)", "var_samp(x)", "var_pop(x)", "corr(x, y)",
+    "covar_samp(x, y)", "covar_pop(x, y)", "regr_slope(x, y)", "regr_intercept(x, y)", "regr_r2(x, y)",
+    "sum(x) filter (y < 30)", "count(*) filter (y < 30)",
+])  # fmt: skip
+def test_what_is_answered_is_what_the_query_computes(con, call):
+    rows = [("ab"[k % 2], "f", None if k % 3 == 0 else float(k * k % 97), k) for k in range(200)]
+    con = made(con, rows, "grp varchar, sex varchar, x double, y bigint")
+    query = f"select grp, {call} as found from t group by grouping sets ((grp), ()) order by 1"
+    wanted = con.execute(query)
+    names, wanted = [column[:2] for column in wanted.description], wanted.fetchall()
+    found = con.execute("from safe_output(?)", [query])
+    assert [column[:2] for column in found.description[:2]] == names
+    assert [(key, pytest.approx(value)) for key, value, _ in found.fetchall()] == wanted
