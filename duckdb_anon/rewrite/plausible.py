@@ -29,16 +29,20 @@ from duckdb_anon.rewrite.query.trees import (
     all_of,
     groups_of,
     has_aggregate,
+    laid_out,
     leftmost,
     literal,
     quoted,
     step_of,
+    unquote,
     without_filter,
 )
 
 COMBINED = "combined"
 """Name of the step with a row for each row of the answers, whether it is `kept`, and whether too few draws
 have it (`rare`)."""
+_DRAW = "\0draw"
+"""Stands for the number of a draw in a text, which cannot hold it."""
 _PICKS = (exp.Min, exp.Max, exp.ArgMin, exp.ArgMax, exp.AnyValue, exp.First, exp.Last)
 _OF_SHARES = (exp.WithinGroup, exp.Quantile, exp.ApproxQuantile, exp.PercentileCont, exp.PercentileDisc)
 _COUNTS = (exp.Count, exp.CountIf, exp.Sum)
@@ -132,13 +136,20 @@ class DrawQuery:
         return not any(isinstance(key, (exp.Rollup, exp.Cube, exp.GroupingSets)) for key in group.expressions)
 
 
-def combined(query: DrawQuery, drawn: str, answers: Sequence[str], types: Sequence[str]) -> exp.Query:
-    """Write the query that puts answers, whose columns have these types, together; `drawn` are steps of its WITH."""
-    half = len(answers) / 2
+def combined(query: DrawQuery, drawn: str, answer: str, draws: int, types: Sequence[str]) -> exp.Query:
+    """Write the query that puts the answers of all draws together.
+
+    Args:
+        query: the query.
+        drawn: steps of its WITH.
+        answer: the query's text over the draw `_DRAW`.
+        draws: how many there are.
+        types: types of the columns of its answer.
+    """
+    half = draws / 2
     columns = [f"c{index}" for index, _ in enumerate(query.measures)]
     keys = [column for column, measure in zip(columns, query.measures, strict=True) if not measure]
     values = [column for column, measure in zip(columns, query.measures, strict=True) if measure]
-    found = " union all ".join(f"select {draw} as draw, * from ({text})" for draw, text in enumerate(answers))
     groups, source = list(keys), "answers"
     if not query.has_unique_keys:
         # rows that have the same keys are paired by the order of their measures
@@ -147,7 +158,7 @@ def combined(query: DrawQuery, drawn: str, answers: Sequence[str], types: Sequen
             f"(select *, row_number() over (partition by {', '.join(['draw', *keys])}{order}) as place from answers)"
         )
         groups.append("place")
-    made = [*keys]
+    put = [*keys]
     outputs = zip(*(select.expressions for select in answers_of(query.tree)), strict=True)
     for column, measure, kind, projections in zip(columns, query.measures, types, outputs, strict=True):
         if measure:
@@ -155,25 +166,32 @@ def combined(query: DrawQuery, drawn: str, answers: Sequence[str], types: Sequen
             alike = all(type(node) is type(nodes[0]) for node in nodes)
             together = _together(column, kind, nodes[0] if alike else exp.null())
             if all(map(_is_additive, nodes)):
-                together = f"sum({column}) / {len(answers)}"  # a group that a draw lacks counts nothing there
-            made.append(f"case when 2 * count({column}) >= count(*) then {together} end as {column}")
+                together = f"sum({column}) / {draws}"  # a group that a draw lacks counts nothing there
+            put.append(f"case when 2 * count({column}) >= count(*) then {together} end as {column}")
     present = "count(*)" if query.kept is None else f"count(*) filter (where c{query.kept})"
-    made += [f"{present} >= {half:g} as kept", f"count(*) < {half:g} as rare", "count(*) as found"]
+    put += [f"{present} >= {half:g} as kept", f"count(*) < {half:g} as rare", "count(*) as found"]
     by = f" group by {', '.join(groups)}" if groups else ""
     selected = ", ".join(f"c{index} as {quoted(name)}" for index, name in enumerate(query.names))
     text = f"""
-        with {drawn}, answers as ({found}),
-        {COMBINED} as (select {", ".join(made)} from {source}{by})
-        select {selected} from {COMBINED} where {_kept(len(answers)) if groups else "kept"}"""
-    answer = sqlglot.parse_one(text, dialect="duckdb")
-    assert isinstance(answer, exp.Select)  # noqa: S101 -- a SELECT
+        with {drawn}, answers as (select 1),
+        {COMBINED} as (select {", ".join(put)} from {source}{by})
+        select {selected} from {COMBINED} where {_kept(draws) if groups else "kept"}"""
+    made = sqlglot.parse_one(text, dialect="duckdb")
+    assert isinstance(made, exp.Select)  # noqa: S101 -- a SELECT
+    # the same text for each draw: to parse and print it once for each takes longer than the rest of a plan
+    found = (
+        f"select {draw} as draw, * from (\n{answer.replace(_DRAW, str(draw))}\n) as q({', '.join(columns)})"
+        for draw in range(1, draws + 1)
+    )
+    step = next(step for step in made.args["with_"].expressions if step.alias == "answers")
+    step.set("this", exp.Var(this="\nunion all ".join(found)))
     for position, term in query.order:
         ordered = term.copy()
         ordered.set("this", exp.column(f"c{position}"))
-        answer = answer.order_by(ordered)
+        made = made.order_by(ordered)
     for key, node in query.limits.items():
-        answer.set(key, node.copy())
-    return answer
+        made.set(key, node.copy())
+    return made
 
 
 def _kept(draws: int) -> str:
@@ -263,14 +281,10 @@ def over_draws(
     if not any(measures) and not tree.args.get("group"):
         return _on_one_draw(tree, plausible, tables)
     query = DrawQuery.of(tree, measures)
-    places = ", ".join(f"c{i}" for i, _ in enumerate(query.measures))
-    answers = [
-        f"select * from ({made.sql('duckdb', comments=False)}) as q({places})"
-        for draw in range(1, plausible[0].draws + 1)
-        for made in [_on_draw(query.tree, plausible, draw, tables)]
-    ]
+    one = _on_draw(query.tree, plausible, _DRAW, tables)
+    unquote(one)
     steps = ", ".join(f"{_step(number)} as materialized ({each.sql})" for number, each in enumerate(plausible))
-    return combined(query, steps, answers, _types(query.tree, tables))
+    return combined(query, steps, laid_out(one), plausible[0].draws, _types(query.tree, tables))
 
 
 def _plausible(original: TableInfo, release: TableInfo, read: Collection[str]) -> PlausibleTables:
@@ -313,7 +327,7 @@ def _require_unnamed_persons(tree: exp.Query, release: TableInfo, original: Tabl
 
 def _on_one_draw(tree: exp.Query, plausible: Sequence[PlausibleTables], tables: Sequence[TableInfo]) -> exp.Query:
     """The query over the first of the tables, which are drawn once, whatever subqueries read them."""
-    made = _on_draw(tree, plausible, 1, tables)
+    made = _on_draw(tree, plausible, "1", tables)
     for number, each in reversed(list(enumerate(plausible))):
         drawn = sqlglot.parse_one(each.sql, dialect="duckdb")
         name = exp.to_identifier(_step(number), quoted=True)
@@ -324,7 +338,7 @@ def _on_one_draw(tree: exp.Query, plausible: Sequence[PlausibleTables], tables: 
 
 
 def _on_draw(
-    tree: exp.Query, plausible: Sequence[PlausibleTables], draw: int, tables: Sequence[TableInfo]
+    tree: exp.Query, plausible: Sequence[PlausibleTables], draw: str, tables: Sequence[TableInfo]
 ) -> exp.Query:
     """The query over one draw of each original."""
     made = tree.copy()
@@ -333,7 +347,7 @@ def _on_draw(
         place = int(found) if found != table.name else len(plausible)
         if place < len(plausible):
             number = quoted(plausible[place].number)
-            text = f"select * exclude ({number}) from {quoted(_step(place))} where {number} = {draw}"
-            rows = sqlglot.parse_one(text, dialect="duckdb")
+            rows = sqlglot.parse_one(f"select * exclude ({number}) from {quoted(_step(place))}", dialect="duckdb")
+            rows.set("where", exp.Where(this=exp.Var(this=f"{number} = {draw}")))
             table.replace(exp.Subquery(this=rows, alias=table.args.get("alias")))
     return grounded(made, tables)

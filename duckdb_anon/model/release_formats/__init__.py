@@ -59,7 +59,7 @@ def may_carry(name: str) -> bool:
     >>> may_carry("Bucket_"), may_carry("age")
     (True, False)
     """
-    return any(carrier.stands_for(name) for carrier in carriers())
+    return fold(name).rstrip("_") in {carrier.word for carrier in carriers()}
 
 
 def released_name(planned: str, taken: Collection[str]) -> str:

@@ -78,7 +78,7 @@ BLANK = Carrier(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Format:
     """One format of releases."""
 

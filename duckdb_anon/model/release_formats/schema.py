@@ -16,7 +16,7 @@ Truth = Literal["exact", "permuted", "randomized", "replaced", "suppressed"]
 WeightMeaning = Literal["rows", "rate", "missing"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # one object each, hashed for every question about a release
 class Carrier:
     """A column that belongs to a shape and not to the original.
 
@@ -35,7 +35,8 @@ class Carrier:
 
     def stands_for(self, name: str) -> bool:
         """Whether a column of this name may be this carrier, in any letter case."""
-        return fold(name).rstrip("_") == self.word.rstrip("_") and fold(name).startswith(self.word)
+        folded = fold(name)
+        return folded.startswith(self.word) and folded.rstrip("_") == self.word.rstrip("_")
 
     def name(self, taken: Collection[str]) -> str:
         """The name in a release of an original with these columns.

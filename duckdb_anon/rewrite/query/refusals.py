@@ -215,8 +215,9 @@ def shows_rows(node: exp.Expr) -> bool:
 
 def unnests(node: exp.Expr) -> bool:
     """Whether a node makes several rows of one."""
-    macro = fold(node.name) in ("generate_subscripts", "regexp_split_to_table")
-    return macro or isinstance(node, (exp.Unnest, exp.Explode))
+    if isinstance(node, exp.Anonymous):
+        return fold(node.name) in ("generate_subscripts", "regexp_split_to_table")
+    return isinstance(node, (exp.Unnest, exp.Explode))
 
 
 def single_row_reason(select: exp.Select) -> str:
