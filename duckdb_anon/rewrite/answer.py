@@ -167,7 +167,7 @@ def answer(question: Question) -> Answer:
         unrounded(tree)
     if found.ends:
         tree = _with_bounds(tree, found, hidden, imputed)
-    steps.attach(tree, [release, *question.tables[1:]], question.readable)
+    steps.attach(tree, [release, *question.tables[1:]], question.readable, first=imputed)
     unquote(tree)
     notes += merged_records(question.tree, model)
     marked = () if release.joined else marks(question.tree, model)

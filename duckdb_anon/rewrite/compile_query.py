@@ -52,16 +52,20 @@ class Steps:
         self.texts[name] = text
         return name
 
-    def attach(self, query: exp.Query, tables: Sequence[TableInfo], readable: bool) -> None:
+    def attach(self, query: exp.Query, tables: Sequence[TableInfo], readable: bool, first: bool = False) -> None:
         """Put the steps among those of a query, each after what it reads.
 
         Args:
             query: changed in place.
             tables: what the steps may read.
             readable: lay the steps out for people; parsing them takes longer than the rest of a plan.
+            first: whether the steps read none of the query's.
         """
-        with_ = query.args.get("with_")
-        as_they_are = not readable and with_ is None and not any(SOURCE in text for text in self.texts.values())
+        with_ = query.args.get("with_") or exp.With(expressions=[])
+        written = with_.expressions
+        as_they_are = (
+            not readable and (first or not written) and not any(SOURCE in text for text in self.texts.values())
+        )
         made = [
             exp.CTE(
                 this=exp.Var(this=text) if as_they_are else grounded(parsed(text), tables),
@@ -70,12 +74,9 @@ class Steps:
             )
             for name, text in self.texts.items()
         ]
-        if not made:
-            return
-        if with_ is None:
-            query.set("with_", exp.With(expressions=made))
-        else:
-            with_.set("expressions", _merged(made, with_.expressions))
+        if made:
+            with_.set("expressions", [*made, *written] if as_they_are else _merged(made, written))
+            query.set("with_", with_)
 
 
 def _merged(steps: Sequence[exp.CTE], written: Sequence[exp.CTE]) -> list[exp.CTE]:

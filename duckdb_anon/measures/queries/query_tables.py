@@ -11,9 +11,8 @@ from typing import Any
 from duckdb_anon.engine.catalog.catalog import Relation, require_visible
 from duckdb_anon.engine.catalog.column_roles import ROLE_PARAMETERS, pseudonyms, stand_in
 from duckdb_anon.engine.catalog.duckdb_metadata import functions_there, rows_of
-from duckdb_anon.engine.planner import plan
 from duckdb_anon.engine.sql_quoting import literal
-from duckdb_anon.measures.queries.impute import free_name, impute
+from duckdb_anon.measures.queries.impute import free_name
 from duckdb_anon.measures.queries.replay import replay_of
 from duckdb_anon.model.errors import ParameterError, RewriteError, listed, nearest, planning
 from duckdb_anon.model.function_specs import Parameter
@@ -194,8 +193,6 @@ def plausible_tables_of(
         named = {"original": original.given, **roles} if not together else {"together": dict(together)}
         given = {**named, "seed": 1, "columns": list(columns)}
         given = {name: value for name, value in given.items() if value is not None}
-        call = replace(context, function="impute", arguments={"release": release.given, "draws": draws, **given})
-        plan(impute, call)  # says now what the release cannot give
         arguments = "".join(f", {name} := {literal(value)}" for name, value in given.items())
         text = f"select * from impute({literal(release.given)}, {draws}{arguments})"
         return PlausibleTables(text, free_name("draw", columns), draws)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 from sqlglot import exp
@@ -166,6 +166,7 @@ class TableInfo:
         return next((name for name, _ in self.columns if fold(name) == fold(column)), column)
 
 
+Columns = tuple[tuple[str, str], ...]
 Tables = Sequence[TableInfo]
 """Tables of a query: the original first, then the originals it is joined with, then others."""
 
@@ -176,14 +177,16 @@ def contents_of(release: TableInfo, original: TableInfo) -> Contents:
     Raises:
         RewriteError: a column is called like a carrier, but its type is none a carrier has.
     """
+    sensitive = tuple(name for name, role in original.roles.items() if role == "sensitive")
+    return _contents(release.columns, original.columns, sensitive, tuple(original.hierarchies), release.name)
+
+
+@lru_cache(maxsize=64)
+def _contents(
+    release: Columns, original: Columns, sensitive: tuple[str, ...], trees: tuple[str, ...], name: str
+) -> Contents:
     try:
-        return read(
-            dict(release.columns),
-            dict(original.columns),
-            sensitive=[name for name, role in original.roles.items() if role == "sensitive"],
-            trees=original.hierarchies,
-            table=release.name,
-        )
+        return read(dict(release), dict(original), sensitive=sensitive, trees=trees, table=name)
     except ColumnError as error:
         raise RewriteError(str(error)) from error
 
