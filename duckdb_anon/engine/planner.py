@@ -465,7 +465,7 @@ def _check_tables(entry: Report, context: Context, found: _Comparison) -> None:
         # a query names values: one that the release shows as something else would be answered for certain and wrong
         for relation in relations[1:]:
             if relation.given != labelled.given:
-                context.require_clear_texts(labelled, relation, found.roles.trees())
+                context.release_pair(labelled, relation, found.roles.trees()).require_clear_texts()
 
 
 def _require_plain_person(function: str, relation: Relation, roles: Roles) -> None:

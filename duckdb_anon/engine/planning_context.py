@@ -99,26 +99,12 @@ class Context:
         checked = {p.name: p.check(self.function, self.arguments.get(p.name)) for p in ROLE_PARAMETERS}
         return labels_of(self.function, relation, checked)
 
-    def require_clear_texts(self, original: Relation, release: Relation, trees: Mapping[str, str]) -> None:
-        """Refuse a release with texts that may be values or nodes; `trees` names the hierarchy table of attributes."""
-        ReleasePair(self.function, self.catalog, original, release, self._trees(trees)).require_clear_texts()
+    def release_pair(self, original: Relation, release: Relation, trees: Mapping[str, str]) -> ReleasePair:
+        """A release and its original, by which its texts are read; `trees` names the hierarchy table of attributes."""
+        require_visible(self.function, release)
+        return ReleasePair(self.function, self.catalog, original, release, self._trees(trees))
 
-    def release_info(
-        self, original: Relation, relation: Relation, trees: Mapping[str, str], bounds: bool = True
-    ) -> TableInfo:
-        """A release as rewrites see it, without roles, which are the original's."""
-        require_visible(self.function, relation)
-        pair = ReleasePair(self.function, self.catalog, original, relation, self._trees(trees))
-        return TableInfo(
-            sql=relation.sql,
-            columns=tuple(relation.columns.items()),
-            given=relation.given,
-            generalized=pair.attributes_with_nodes() if bounds else frozenset(),
-            require_clear_texts=pair.require_clear_texts,
-            unbounded=(lambda: self._why_unbounded(relation)) if bounds else None,
-        )
-
-    def _why_unbounded(self, release: Relation) -> str:
+    def why_unbounded(self, release: Relation) -> str:
         """Why there are no bounds from a release: it does not hold the rows that its description was written for."""
         description = read_description(release.comment)
         if description is None or not description.digest:
@@ -157,7 +143,6 @@ class Context:
                 for n, t in trees.items()
             },
             given=relation.given,
-            kinds={i.name: i.kind for i in infos if i.kind},
             collated=frozenset(map(fold, collated(self.catalog, relation, [info.name for info in infos]))),
             describe=describing(self.catalog),
         )

@@ -27,7 +27,7 @@ from duckdb_anon.rewrite.plausible import COMBINED, over_draws
 from duckdb_anon.rewrite.query.parse import Output, grounded
 from duckdb_anon.rewrite.query.passes import OF_ESTIMATES, run
 from duckdb_anon.rewrite.query.prepare import MAY_FAIL, round_read, try_casts, unrounded
-from duckdb_anon.rewrite.query.tables import Bounds, PlausibleTables, TableInfo, recorded
+from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.trees import (
     all_of,
     from_items,
@@ -147,7 +147,7 @@ def answer(question: Question) -> Answer:
     imputed, why = _is_imputed(question, tree, model)
     found, steps = FoundBounds(), Steps(_names_taken(tree, question))
     unbounded = ""
-    rows = "" if question.bounds == "none" or release.joined else release.why_unbounded()
+    rows = "" if question.bounds == "none" or release.joined else release.reader.why_unbounded()
     if question.bounds != "none":
         unbounded = rows or _why_unbounded(tree, model, question)
         if not unbounded:
@@ -158,9 +158,8 @@ def answer(question: Question) -> Answer:
     hidden = _with_hidden(tree, found) if found.ends else []
     tree = run(tree, (try_casts,) if imputed else OF_ESTIMATES, question.tables)
     notes = [*why, *[FAILS] * (MAY_FAIL in tree.meta)]
-    draws: list[PlausibleTables] = []
     if imputed:
-        tree = _drawn(question, tree, draws)
+        tree = _drawn(question, tree)
     else:
         compile_tree(tree, release, original, model, steps)
         tree = grounded(tree, [release, *question.tables[1:]])
@@ -171,12 +170,12 @@ def answer(question: Question) -> Answer:
     unquote(tree)
     notes += merged_records(question.tree, model)
     marked = () if release.joined else marks(question.tree, model)
-    number, columns = draws[0].draws if draws else 0, tuple(question.columns)
-    made = Answer(tree, "", found.confidence, tuple(notes), unbounded, marked, number, columns)
+    draws, columns = release.reader.draws() if imputed else 0, tuple(question.columns)
+    made = Answer(tree, "", found.confidence, tuple(notes), unbounded, marked, draws, columns)
     if question.readable:
         return made
     made = replace(made, sql=_named(question, made))
-    if question.bounds == "likely" and release.replay is not None and not release.joined and not rows:
+    if question.bounds == "likely" and not release.joined and not rows:
         return _with_replay(question, made)
     return made
 
@@ -184,7 +183,7 @@ def answer(question: Question) -> Answer:
 def _is_imputed(question: Question, tree: exp.Query, model: ReleaseModel) -> tuple[bool, list[str]]:
     """Whether plausible tables answer, and what is to be said of that; an error where they would have to and cannot."""
     release = question.release
-    can = release.drawn is not None and not model.is_noisy
+    can = release.reader.can_draw and not model.is_noisy
     if release.joined or question.engine == "imputed":
         if not can:
             raise RewriteError("the release has no plausible tables; ask with engine := 'closed'")
@@ -201,8 +200,7 @@ def _is_imputed(question: Question, tree: exp.Query, model: ReleaseModel) -> tup
 def _require_readable(tree: exp.Query, model: ReleaseModel, release: TableInfo, original: TableInfo) -> None:
     """Raise where the release does not carry what a query reads."""
     read = {fold(column.name) for column in all_of(tree, exp.Column)}
-    if release.require_clear_texts is not None:
-        release.require_clear_texts(read)
+    release.reader.require_clear_texts(read)
     clash = sorted(set(RESERVED) & original.types.keys())
     if clash:
         raise RewriteError(f"a column called {clash[0]} cannot be queried: the estimate needs that name; rename it")
@@ -212,10 +210,9 @@ def _require_readable(tree: exp.Query, model: ReleaseModel, release: TableInfo, 
             model.require(fold(column.name), release.name)
 
 
-def _drawn(question: Question, tree: exp.Query, draws: list[PlausibleTables]) -> exp.Query:
-    """The query over plausible tables, which are added to `draws`."""
-    assert question.release.drawn is not None  # noqa: S101 -- asked before
-    made = over_draws(tree, recorded(question.release.drawn, draws), question.release, question.tables)
+def _drawn(question: Question, tree: exp.Query) -> exp.Query:
+    """The query over plausible tables."""
+    made = over_draws(tree, question.release, question.tables)
     if question.readable:
         return made
     left_out: exp.Expr = exp.Literal.number(0)
@@ -413,7 +410,8 @@ def _with_replay(question: Question, found: Answer) -> Answer:
         for number, column in enumerate(question.columns)
         if column.measure and (found.draws or number not in found.bounded)
     ]
-    if not wanted or question.release.replay is None:
+    reader = question.release.reader
+    if not wanted or not reader.can_replay:
         return found
     measures = Measures(question.columns, question.hidden, wanted)
     try:
@@ -431,8 +429,7 @@ def _with_replay(question: Question, found: Answer) -> Answer:
     if not measures.wanted:
         return found
     sql = with_intervals(found.sql, measures, widths, hard, counts)
-    confidence = question.release.replay().confidence
-    bounded = {**found.bounded, **dict.fromkeys(measures.wanted, confidence)}
+    bounded = {**found.bounded, **dict.fromkeys(measures.wanted, reader.replay().confidence)}
     return replace(found, sql=sql, bounded=bounded, notes=(*found.notes, REPLAYED))
 
 

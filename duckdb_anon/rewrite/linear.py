@@ -6,6 +6,7 @@ the combinations of values where the types do not bound them. Plausible tables a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from sqlglot import exp
@@ -215,19 +216,22 @@ def too_many(r: Reading, factors: Sequence[Factor], monotone: tuple[type[exp.Exp
     conditions, exact_conditions = r.push_conditions(factors)
     left = r.left
     spelled = [factor for factor in factors if set(factor.columns) & left]
-    if r.release.rows is None or not spelled:
+    size = r.release.reader.size() if spelled else None
+    if size is None:
         return ""
-    rows_of = r.release.rows
+    limit = max(MOST_COMBINATIONS, 4 * size)
 
     def number(query: str) -> float:
-        return next((float(found or 0) for (found,) in rows_of(query)), 0.0)
+        return next((float(found or 0) for (found,) in r.release.reader.rows(query) or ()), 0.0)
 
     uses = {column: r.use(column, conditions, monotone) for column in r.read}
     requested = {f.name: {c: uses[c] for c in f.columns if c in r.read} for f in spelled}
     most = [factor.most_values(requested[factor.name]) for factor in spelled]
-    counted = f"select greatest({MOST_COMBINATIONS}, 4 * count(*)) - {{}} from {r.release.sql} as r"
-    if all(most) and number(counted.format("count(*) * " + " * ".join(f"({one})::double" for one in most))) >= 0:
-        return ""
+    if all(most):
+        product = " * ".join(f"({one})::double" for one in ["count(*)", *most])
+        known = size * math.prod(map(int, most)) if all(one.isdecimal() for one in most) else None
+        if (number(f"select {product} from {r.release.sql} as r") if known is None else known) <= limit:
+            return ""
     cells = ", ".join(f"{factor.cell} as _cell_{k}" for k, factor in enumerate(spelled))
     rows = f"select {cells}, count(*) as _records from {r.release.sql} as r{where_all(exact_conditions)} group by all"
     joins = []
@@ -239,7 +243,6 @@ def too_many(r: Reading, factors: Sequence[Factor], monotone: tuple[type[exp.Exp
         joins.append(f"join ({numbers}) as n{k} on g._cell_{k} is not distinct from n{k}._cell")
     product = " * ".join(f"n{k}.n" for k, _ in enumerate(spelled))
     found = number(f"select coalesce(sum({product}), 0) from ({rows}) as g {' '.join(joins)}")
-    limit = number(counted.format("0"))
     if found <= limit:
         return ""
     columns = [column for factor in spelled for column in factor.columns if column in r.read]

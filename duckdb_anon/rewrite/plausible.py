@@ -22,7 +22,7 @@ from duckdb_anon.rewrite.likely_groups import NO_GROUP
 from duckdb_anon.rewrite.query.parse import grounded, measure_flags
 from duckdb_anon.rewrite.query.prepare import answers_of
 from duckdb_anon.rewrite.query.refusals import unnests
-from duckdb_anon.rewrite.query.tables import MakePlausible, PlausibleTables, TableInfo, contents_of
+from duckdb_anon.rewrite.query.tables import PlausibleTables, TableInfo, contents_of
 from duckdb_anon.rewrite.query.trees import (
     SOURCE,
     aggregate_nodes,
@@ -258,14 +258,12 @@ def _shape(info: TableInfo) -> str:
 
 
 def over_draws(
-    tree: exp.Query,
-    drawn: MakePlausible,
-    release: TableInfo,
-    tables: Sequence[TableInfo],
+    tree: exp.Query, release: TableInfo, tables: Sequence[TableInfo], drawn: PlausibleTables | None = None
 ) -> exp.Query:
     """Write the query that answers from plausible tables of the originals that it reads.
 
-    `tables`: the original, then the originals of `release.joined`, then other tables.
+    `tables`: the original, then the originals of `release.joined`, then other tables. `drawn`: plausible tables of the
+    original; by default those of the release.
     """
     _require_unnamed_persons(tree, release, tables[0])
     scope = build_scope(tree)
@@ -276,8 +274,8 @@ def over_draws(
     ]
     shown = {projection.alias_or_name for projection in outputs}
     read = {fold(column.name) for column in all_of(tree, exp.Column) if column.table or column.name not in shown}
-    pairs = [(tables[0], replace(release, drawn=drawn)), *release.joined]
-    plausible = [_plausible(original, other, read) for original, other in pairs]
+    plausible = [drawn or _plausible(tables[0], release, read)]
+    plausible += [_plausible(original, other, read) for original, other in release.joined]
     if not any(measures) and not tree.args.get("group"):
         return _on_one_draw(tree, plausible, tables)
     query = DrawQuery.of(tree, measures)
@@ -289,12 +287,12 @@ def over_draws(
 
 def _plausible(original: TableInfo, release: TableInfo, read: Collection[str]) -> PlausibleTables:
     """Plausible tables of a release with the columns that a query reads."""
-    if release.drawn is None:
+    if not release.reader.can_draw:
         raise RewriteError(f"no rows can be drawn from {release.name}, so it cannot be joined with other releases")
     names = [name for name, _ in original.columns]
     shown = contents_of(release, original).columns
     columns = [name for name in names if fold(name) in read] or [name for name in names if fold(name) in shown][:1]
-    return release.drawn(columns)
+    return release.reader.drawn(columns)
 
 
 def _step(number: int) -> str:

@@ -18,7 +18,7 @@ from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import box_type, is_integer
 from duckdb_anon.rewrite.plausible import over_draws
 from duckdb_anon.rewrite.query.parse import Output
-from duckdb_anon.rewrite.query.tables import MakePlausible, PlausibleTables, TableInfo, contents_of
+from duckdb_anon.rewrite.query.tables import PlausibleTables, TableInfo, contents_of
 from duckdb_anon.rewrite.query.trees import all_of, groups_of, leftmost, literal
 
 _QUANTILE = 2.228
@@ -58,15 +58,12 @@ def half_widths(
     tree: exp.Query, measures: Measures, release: TableInfo, tables: Sequence[TableInfo]
 ) -> dict[Keys, list[float | None]]:
     """Half the width of the interval of each wanted measure, by the texts of the keys."""
-    if release.replay is None:
-        return {}
     _require_counted_keys(tree, release, tables[0])
-    replay = release.replay()
+    replay = release.reader.replay()
     here = [tables[0], *(replace(table, sql=f"_anon_other{position}") for position, table in enumerate(tables[1:]))]
 
     def answer(drawn: PlausibleTables) -> str:
-        given: MakePlausible = lambda columns: drawn  # noqa: E731
-        return over_draws(tree, given, release, here).sql("duckdb", comments=False)
+        return over_draws(tree, release, here, drawn).sql("duckdb", comments=False)
 
     others = {copy.sql: table for copy, table in zip(here[1:], tables[1:], strict=True)}
     found: dict[Keys, list[list[float]]] = {}

@@ -79,7 +79,7 @@ def with_pivots(query: str, original: TableInfo, release: TableInfo, tables: Seq
     def values(text: str) -> Sequence[tuple[Any, ...]]:
         # planned on a connection without functions of this package
         found = rewrite(text, original, release, tables, "none", True, "uniform")
-        return [] if release.rows is None else release.rows(found)
+        return release.reader.rows(found) or []
 
     def columns(text: str) -> Sequence[str]:
         return [] if original.describe is None else [name for name, _ in original.describe(text)]

@@ -117,7 +117,7 @@ class Answers:
         self._read = {original: self._reading(original, release) for original, release in releases.items()}
         database = {original: releases[original] for original, (info, _) in self._read.items() if info.pseudonyms}
         con.execute(f"attach ':memory:' as {_DRAWN}")
-        shown = [original for original, (_, release) in self._read.items() if release.drawn is not None]
+        shown = [original for original, (_, release) in self._read.items() if release.reader.can_draw]
         for original in shown:
             drawn = f"impute({literal(releases[original])}, original := {literal(original)}, seed := {seed}"
             if original in database:  # tables that join are drawn together
@@ -139,7 +139,7 @@ class Answers:
         if not statement.reads:
             return Answer(text, "constants")
         if asks_for_rows(statement):
-            if any(self._read[original][1].drawn is None for original in statement.reads):
+            if any(not self._read[original][1].reader.can_draw for original in statement.reads):
                 raise Refused(_NO_ROWS)
             return Answer(text, "plausible rows")
         with self._lock:

@@ -38,7 +38,6 @@ from duckdb_anon.rewrite.comparison import Wanted, answers, comparison
 from duckdb_anon.rewrite.dialects import DIALECTS, spoken
 from duckdb_anon.rewrite.marks import NOTE
 from duckdb_anon.rewrite.query.parse import parse
-from duckdb_anon.rewrite.query.tables import PlausibleTables, recorded
 from duckdb_anon.rewrite.query.trees import quoted
 from duckdb_anon.rewrite.rewriter import rewrite
 
@@ -221,11 +220,8 @@ def rewrite_query(context: Any, params: Params) -> str:
         dialect = params["dialect"]
         # other engines have no functions of this package
         spread: Spread = params["spread"] if dialect == "duckdb" else "uniform"
-        imputed: list[PlausibleTables] = []
-        if release.drawn is not None:
-            release = replace(release, drawn=recorded(release.drawn, imputed))
         notes: list[str] = []
         text = rewrite(params["query"], original, release, others, params["bounds"], True, spread, notes)
-        line = _PLAUSIBLE if imputed else _LEARNT if spread == "learnt" else _UNIFORM
+        line = _PLAUSIBLE if release.reader.has_drawn else _LEARNT if spread == "learnt" else _UNIFORM
         head = "\n".join([f"-- {line}", *(f"{NOTE}{' '.join(note.split())}" for note in notes)])
         return f"{head}\n{text if dialect == 'duckdb' else spoken(text, dialect)}"

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache, partial
 from typing import Any
 
 from duckdb_anon.engine.catalog.catalog import Relation, require_visible
 from duckdb_anon.engine.catalog.column_roles import ROLE_PARAMETERS, pseudonyms, stand_in
 from duckdb_anon.engine.catalog.duckdb_metadata import functions_there, rows_of
+from duckdb_anon.engine.records.release_texts import ReleasePair
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.measures.queries.impute import free_name
-from duckdb_anon.measures.queries.replay import replay_of
+from duckdb_anon.measures.queries.replay import is_replayed, replay_of
 from duckdb_anon.model.errors import ParameterError, RewriteError, listed, nearest, planning
 from duckdb_anon.model.function_specs import Parameter
 from duckdb_anon.model.identifier_case import fold
@@ -22,8 +22,9 @@ from duckdb_anon.rewrite.query.parse import parse, tables_of
 from duckdb_anon.rewrite.query.refusals import require_understood
 from duckdb_anon.rewrite.query.tables import (
     Bounds,
-    MakePlausible,
     PlausibleTables,
+    ReleaseReader,
+    Replay,
     TableInfo,
     contents_of,
     same_name,
@@ -143,18 +144,19 @@ def tables_around(
         original = stand_in(context, original.given, release)
     info = replace(context.table_info(original, [release]), pseudonyms=frozenset(map(fold, keys)))
     trees = {name: tree.given or tree.sql for name, tree in info.hierarchies.items()}
-    released = context.release_info(original, release, trees, bounds=bounds != "none")
-    noisy = any(weight.meaning == "rows" for weight in contents_of(released, info).weights)
+    pair = context.release_pair(original, release, trees)
     description = read_description(release.comment)
-    released = replace(
-        released,
-        rows=lru_cache(partial(rows_of, context.catalog.cursor)),
-        drawn=None if noisy else plausible_tables_of(context, original, release, together if keys else None),
-        replay=replay_of(context, original, release) if bounds == "likely" else None,
+    released = TableInfo(
+        release.sql,
+        tuple(release.columns.items()),
+        given=release.given,
+        generalized=pair.attributes_with_nodes() if bounds != "none" else frozenset(),
         of_another=description is not None and _is_of_another(context, original, description),
         binned=frozenset() if description is None else _binned(description),
-        counted_rows=description is not None and description.method == "anatomy",
+        reader=(reader := _Reader(context, pair, bounds, together if keys else None)),
     )
+    # of noisy counts no rows are drawn
+    reader.can_draw = all(weight.meaning != "rows" for weight in contents_of(released, info).weights)
     return info, released, tables
 
 
@@ -179,26 +181,56 @@ def _is_of_another(context: Any, original: Any, description: Description) -> boo
     )
 
 
-def plausible_tables_of(
-    context: Any, original: Relation, release: Relation, together: Mapping[str, str] | None = None
-) -> MakePlausible:
-    """Give what makes plausible tables: a call of `impute`, whose fixed seed lets draws serve the next question.
+class _Reader(ReleaseReader):
+    """Reads a release through the planner's cursor."""
 
-    `together`: originals and releases of the database that the release is a table of.
-    """
+    def __init__(self, context: Any, pair: ReleasePair, bounds: Bounds, together: Mapping[str, str] | None) -> None:
+        """`together`: originals and releases of the database that the release is a table of."""
+        self._context, self._pair, self._together = context, pair, together
+        self._found: dict[str, list[tuple[Any, ...]]] = {}
+        self._replay: Replay | None = None
+        self.can_replay = bounds == "likely" and is_replayed(context, pair.release)
 
-    def drawn(columns: Sequence[str]) -> PlausibleTables:
-        draws = FEWER_DRAWS if _rows(context, release) > _LARGE else DRAWS
-        roles = {p.name: context.arguments.get(p.name) for p in ROLE_PARAMETERS}
-        named = {"original": original.given, **roles} if not together else {"together": dict(together)}
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """As of any reader; a query is run once."""
+        if query not in self._found:
+            self._found[query] = rows_of(self._context.catalog.cursor, query)
+        return self._found[query]
+
+    def size(self) -> int:
+        """As its description says, or counted."""
+        release = self._pair.release
+        description = read_description(release.comment)
+        if description is not None and description.checksum:
+            return int(description.checksum.split(":")[0])
+        return int(next((n for (n,) in self.rows(f"select count(*) from {release.sql}")), 0))
+
+    def require_clear_texts(self, columns: Collection[str]) -> None:
+        """As of any reader."""
+        self._pair.require_clear_texts(columns)
+
+    def why_unbounded(self) -> str:
+        """As of any reader."""
+        return str(self._context.why_unbounded(self._pair.release))
+
+    def draws(self) -> int:
+        """Fewer of a large release."""
+        return FEWER_DRAWS if self.size() > _LARGE else DRAWS
+
+    def drawn(self, columns: Sequence[str]) -> PlausibleTables:
+        """A call of `impute`, whose fixed seed lets draws serve the next question."""
+        self.has_drawn = True
+        named: dict[str, Any] = {p.name: self._context.arguments.get(p.name) for p in ROLE_PARAMETERS}
+        named["original"] = self._pair.original.given
+        if self._together:
+            named = {"together": dict(self._together)}
         given = {**named, "seed": 1, "columns": list(columns)}
-        given = {name: value for name, value in given.items() if value is not None}
-        arguments = "".join(f", {name} := {literal(value)}" for name, value in given.items())
-        text = f"select * from impute({literal(release.given)}, {draws}{arguments})"
-        return PlausibleTables(text, free_name("draw", columns), draws)
+        arguments = "".join(f", {name} := {literal(value)}" for name, value in given.items() if value is not None)
+        text = f"select * from impute({literal(self._pair.release.given)}, {self.draws()}{arguments})"
+        return PlausibleTables(text, free_name("draw", columns), self.draws())
 
-    return drawn
-
-
-def _rows(context: Any, release: Relation) -> int:
-    return int(context.catalog.cursor.execute(f"select count(*) from {release.sql}").fetchall()[0][0])
+    def replay(self) -> Replay:
+        """As of any reader; once."""
+        if self._replay is None:
+            self._replay = replay_of(self._context, self._pair.original, self._pair.release)
+        return self._replay

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -41,35 +41,35 @@ AS_RELEASED = ("muco", "rank_swap")
 """Methods whose rows are read as they are: their releases are the truths, and nothing is imputed."""
 
 
-def replay_of(context: Any, original: Relation, release: Relation) -> Callable[[], Replay] | None:
-    """Give what makes a release again; None where its method has no intervals by replay."""
+def is_replayed(context: Any, release: Relation) -> bool:
+    """Whether the method of a release has intervals by replay."""
     comment = read_description(release.comment)
-    cursor = context.catalog.cursor
-    if comment is None or not comment.digest or comment.method not in WIDER or context.opened is None:
-        return None
-    description = comment
+    described = comment is not None and bool(comment.digest) and comment.method in WIDER
+    return described and context.opened is not None
 
-    def made() -> Replay:
-        if int(description.checksum.split(":")[0]) > MOST_ROWS:
-            raise RewriteError(f"no interval: releases of over {MOST_ROWS:,} rows are not replayed")
-        call = _call(context, original, release, description)
-        trees = tuple(row_checksum(cursor, tree.sql) for tree in call.trees.values())
-        key = (description.digest, description.call, repr(call.roles), repr(original.columns), trees)
-        tables = replayed(key, call, cursor, context.opened)
 
-        def rows(query: str, others: Mapping[str, TableInfo]) -> list[list[tuple[Any, ...]]]:
-            read = {name: context.relation("query", other.name) for name, other in others.items()}
-            return tables.rows(query, cursor, read)
+def replay_of(context: Any, original: Relation, release: Relation) -> Replay:
+    """Make a release again that `is_replayed`."""
+    comment, cursor = read_description(release.comment), context.catalog.cursor
+    assert comment is not None  # noqa: S101 -- as `is_replayed` says
+    if int(comment.checksum.split(":")[0]) > MOST_ROWS:
+        raise RewriteError(f"no interval: releases of over {MOST_ROWS:,} rows are not replayed")
+    call = _call(context, original, release, comment)
+    trees = tuple(row_checksum(cursor, tree.sql) for tree in call.trees.values())
+    key = (comment.digest, comment.call, repr(call.roles), repr(original.columns), trees)
+    tables = replayed(key, call, cursor, context.opened)
 
-        return Replay(
-            PlausibleTables(f"select * from {TRUTH}", DRAW, 1),
-            PlausibleTables(f"select * from {ANSWERED}", DRAW, tables.redraws),
-            rows,
-            COVERAGE,
-            WIDER[description.method],
-        )
+    def rows(query: str, others: Mapping[str, TableInfo]) -> list[list[tuple[Any, ...]]]:
+        read = {name: context.relation("query", other.name) for name, other in others.items()}
+        return tables.rows(query, cursor, read)
 
-    return made
+    return Replay(
+        PlausibleTables(f"select * from {TRUTH}", DRAW, 1),
+        PlausibleTables(f"select * from {ANSWERED}", DRAW, tables.redraws),
+        rows,
+        COVERAGE,
+        WIDER[comment.method],
+    )
 
 
 def _call(context: Any, original: Relation, release: Relation, description: Description) -> ReplayCall:

@@ -24,8 +24,8 @@ from duckdb_anon.rewrite.query.trees import leftmost, step_of
 __all__ = [
     "Bounds",
     "Describe",
-    "MakePlausible",
     "PlausibleTables",
+    "ReleaseReader",
     "Replay",
     "TableInfo",
     "Tables",
@@ -33,7 +33,6 @@ __all__ = [
     "box_type",
     "contents_of",
     "list_type",
-    "recorded",
     "same_name",
     "same_table",
     "struct_fields",
@@ -61,18 +60,6 @@ class PlausibleTables:
 
 Describe = Callable[[str], Sequence[tuple[str, str]]]
 """Gives names and types of the columns of a query's result; raises RewriteError, in DuckDB's words, without any."""
-MakePlausible = Callable[[Sequence[str]], PlausibleTables]
-"""Gives plausible tables that have some of the original's columns."""
-
-
-def recorded(make: MakePlausible, made: list[PlausibleTables]) -> MakePlausible:
-    """What makes plausible tables and also adds them to a list."""
-
-    def add(columns: Sequence[str]) -> PlausibleTables:
-        made.append(make(columns))
-        return made[-1]
-
-    return add
 
 
 @dataclass(frozen=True)
@@ -94,6 +81,50 @@ class Replay:
     wider: Mapping[str, float] = field(default_factory=dict)
 
 
+class ReleaseReader:
+    """What a planner may read of a release beyond its columns. This one reads nothing; its caller vouches for the rows.
+
+    Attributes:
+        can_draw: whether there are plausible tables.
+        can_replay: whether the release is made again where intervals are wanted.
+        has_drawn: whether any were asked for.
+    """
+
+    can_draw = False
+    can_replay = False
+    has_drawn = False
+
+    def rows(self, query: str) -> list[tuple[Any, ...]] | None:
+        """The rows of a query, none where it fails; None where no rows are read."""
+        return None
+
+    def size(self) -> int | None:
+        """Number of rows of the release; None where it is unknown."""
+        return None
+
+    def require_clear_texts(self, columns: Collection[str]) -> None:
+        """Raise where texts of columns that a query reads, in lower case, may be values or nodes."""
+
+    def why_unbounded(self) -> str:
+        """Why the release gives no low and high; '' where it does."""
+        return ""
+
+    def draws(self) -> int:
+        """Number of plausible tables."""
+        return 0
+
+    def drawn(self, columns: Sequence[str]) -> PlausibleTables:
+        """Plausible tables that have some of the original's columns, where there are any."""
+        raise NotImplementedError
+
+    def replay(self) -> Replay:
+        """The release made again from tables that stand for its original."""
+        raise NotImplementedError
+
+
+_UNREAD = ReleaseReader()
+
+
 @dataclass(frozen=True)
 class TableInfo:
     """A table as the planner sees it.
@@ -104,22 +135,13 @@ class TableInfo:
         roles: column name to role ('quasi', 'sensitive', ...); only the original's are used.
         hierarchies: column name to its hierarchy table (first column the leaf, last the root).
         given: the name the user wrote, by which queries call the table; `sql` when empty.
-        kinds: column name to 'ordered' | 'nominal' | 'hierarchy', where a role says more than the type.
         collated: columns whose collation takes different texts for equal, in lower case.
         generalized: of a release, text columns with a tree that are known to show inner nodes, in lower case; None
             where the caller vouches for all of them.
-        counted_rows: of a release, whether every row carries the counts of all rows of its bucket.
-        require_clear_texts: of a release, raises where texts of the columns that a query reads, in lower case, may be
-            values or nodes; None where the caller vouches for them.
-        unbounded: of a release, why it gives no low and high: '' where it does; None where the caller vouches for its
-            rows.
-        certain: of a release, whether low and high are asked for.
         of_another: of a release, whether it says that it stands for something else than the original that is asked of.
         hidden: of a hierarchy, whether labels that few records carry are numbers, as publish writes them.
-        drawn: of a release, gives plausible tables with some of its original's columns; None where there are none.
-        replay: of a release, makes it again from tables that stand for its original; None where that is not done.
-        rows: of a release, gives the rows of a query, none where it fails; None where no rows are read.
         binned: of a release, columns that it says hold one value for each bin of the original's, in lower case.
+        reader: of a release, reads what its columns do not say.
         describe: of an original, gives DuckDB's names and types of a query's columns; None where there is no DuckDB.
         pseudonyms: of an original, its keys, for which the release has pseudonyms, in lower case.
         joined: of a release, the further originals that a query reads, each with its release.
@@ -130,19 +152,12 @@ class TableInfo:
     roles: Mapping[str, str] = field(default_factory=dict)
     hierarchies: Mapping[str, TableInfo] = field(default_factory=dict)
     given: str = ""
-    kinds: Mapping[str, str] = field(default_factory=dict)
     collated: frozenset[str] = frozenset()
     generalized: frozenset[str] | None = None
-    counted_rows: bool = False
-    require_clear_texts: Callable[[Collection[str]], None] | None = field(default=None, compare=False)
-    unbounded: Callable[[], str] | None = field(default=None, compare=False)
-    certain: bool = False
     of_another: bool = False
     binned: frozenset[str] = frozenset()
     hidden: bool = False
-    drawn: MakePlausible | None = field(default=None, compare=False)
-    replay: Callable[[], Replay] | None = field(default=None, compare=False)
-    rows: Callable[[str], list[tuple[Any, ...]]] | None = field(default=None, compare=False)
+    reader: ReleaseReader = field(default=_UNREAD, compare=False)
     describe: Describe | None = field(default=None, compare=False)
     pseudonyms: frozenset[str] = frozenset()
     joined: tuple[tuple[TableInfo, TableInfo], ...] = ()
@@ -156,10 +171,6 @@ class TableInfo:
     def types(self) -> dict[str, str]:
         """Column name in lower case to type."""
         return {fold(column): kind for column, kind in self.columns}
-
-    def why_unbounded(self) -> str:
-        """Why it gives no low and high; '' where it does."""
-        return "" if self.unbounded is None else self.unbounded()
 
     def spelled(self, column: str) -> str:
         """Give a column's own spelling."""

@@ -8,4 +8,4 @@ from duckdb_anon.engine.planning_context import Context
 @pytest.fixture(autouse=True)
 def described(monkeypatch):
     """Every table is taken for a release that holds the rows of its description."""
-    monkeypatch.setattr(Context, "_why_unbounded", lambda self, *_: "")
+    monkeypatch.setattr(Context, "why_unbounded", lambda self, *_: "")
