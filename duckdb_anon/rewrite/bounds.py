@@ -13,7 +13,7 @@ bias (Guo, Ying and Wu 2011, equation 2). Of samples with probability r it is th
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -25,7 +25,7 @@ from duckdb_anon.rewrite.interval_factor import IntervalFactor
 from duckdb_anon.rewrite.linear import too_many, unlisted
 from duckdb_anon.rewrite.query.tables import Bounds
 from duckdb_anon.rewrite.query.trees import all_of, groups_of, outermost_aggregates, quoted, tree, without_filter
-from duckdb_anon.rewrite.reading import Reading, cell_name, constants_beside
+from duckdb_anon.rewrite.reading import Pushed, Reading, cell_name, constants_beside, source_of
 
 NO_BOUNDS = "no bounds: only counts, sums, means and extremes of one table have them"
 REACH = 1.959963984540054
@@ -148,47 +148,35 @@ def _exact_bounds(r: Reading, found: FoundBounds) -> FoundBounds:
 
 
 def _hard_bounds(r: Reading, steps: Steps, found: FoundBounds, factors: Sequence[Factor]) -> FoundBounds:
-    conditions, exact_conditions = r.push_conditions(factors)
-    measures = _measures(r)
-    in_buckets = _counts_in_buckets(r, measures, factors, conditions, exact_conditions)
+    pushed, measures = r.pushed(factors), _measures(r)
+    in_buckets = _counts_in_buckets(pushed, measures)
     if in_buckets:
         found.steps["_bucket_bounds"] = steps.add("bucket_bounds", in_buckets[1])
     aliases = {i: "_bucket_bounds" if in_buckets and i in in_buckets[0] else "_bounds" for i, _ in enumerate(measures)}
     if "_bounds" in aliases.values():
-        text = _bounds_of_rows(r, steps, measures, factors, conditions, exact_conditions)
-        found.steps["_bounds"] = steps.add("bounds", text)
+        found.steps["_bounds"] = steps.add("bounds", _bounds_of_rows(pushed, steps, measures))
     _fill(r, found, measures, aliases, 1.0)
     return found
 
 
-def _bounds_of_rows(
-    r: Reading,
-    steps: Steps,
-    measures: Sequence[Measure],
-    factors: Sequence[Factor],
-    conditions: Mapping[str, Sequence[exp.Expr]],
-    exact_conditions: Sequence[str],
-) -> str:
+def _bounds_of_rows(pushed: Pushed, steps: Steps, measures: Sequence[Measure]) -> str:
     """SELECT of bounds from the possible values of each row."""
-    left = r.left
-    rows = steps.add("possible_rows", _numbered_rows(r, factors, left, exact_conditions))
-    text, ends = _possible(r, steps, rows, bool(exact_conditions), factors, conditions, left)
+    r, rows = pushed.reading, steps.add("possible_rows", _numbered_rows(pushed))
+    text, ends = _possible(pushed, steps, rows)
     source = _source(r, steps.add("possible", text))
     texts = []
     for level, keys in _levels(r):
         texts.append(_of_groups(r, measures, keys, level, row_cells(measures, keys, source, ends)))
-    return _with_open_cells(r, " union all ".join(texts), rows, factors, measures)
+    return _with_open_cells(pushed, " union all ".join(texts), rows, measures)
 
 
 def _intervals(r: Reading, steps: Steps, found: FoundBounds, factors: Sequence[Factor]) -> FoundBounds:
     """95% intervals of totals and means over inverted channels, or over a sample."""
-    conditions, exact_conditions = r.push_conditions(factors)
+    pushed = r.pushed(factors)
     measures = [measure for measure in _measures(r) if measure.kind in ("count", "sum", "avg")]
-    left = r.left
-    rows = steps.add("rows", _numbered_rows(r, factors, left, exact_conditions))
-    uses = {column: r.use(column, conditions) for column in r.read}
-    joins, columns, share = spread_over(r, steps, rows, bool(exact_conditions), factors, uses, conditions, left)
-    selected = [*(f"g.{quoted(column)}" for column in sorted(left) if column in r.exact), *columns]
+    rows = steps.add("rows", _numbered_rows(pushed))
+    joins, columns, share = spread_over(pushed, steps, rows)
+    selected = [*(f"g.{quoted(column)}" for column in pushed.carried(r.exact)), *columns]
     selected += ["g._id", "g._records", f"{share} as _share", *["g._rate"] * bool(r.model.rate)]
     text = f"select {', '.join(selected)} from {quoted(rows)} as g {' '.join(joins)}"
     source = _source(r, steps.add("values", text))
@@ -243,38 +231,27 @@ def _levels(r: Reading) -> list[tuple[int, list[exp.Expr | None]]]:
     ]
 
 
-def _numbered_rows(
-    r: Reading, factors: Sequence[Factor], left: Collection[str], exact_conditions: Sequence[str]
-) -> str:
+def _numbered_rows(pushed: Pushed) -> str:
     """SELECT of the released rows that pass the conditions, equal ones together, each with a number."""
-    columns = [f"{r.exact[column]} as {quoted(column)}" for column in sorted(left) if column in r.exact]
-    columns += [f"{factor.cell} as {cell_name(factor)}" for factor in factors]
+    r = pushed.reading
+    columns = [f"{r.exact[column]} as {quoted(column)}" for column in pushed.carried(r.exact)]
+    columns += [f"{factor.cell} as {cell_name(factor)}" for factor in pushed.factors]
     columns += [f"{r.model.rate} as _rate"] * bool(r.model.rate)
-    where = where_all(exact_conditions)
-    grouped = f"select {', '.join([*columns, 'count(*) as _records'])} from {r.release.sql} as r{where} group by all"
+    selected = ", ".join([*columns, "count(*) as _records"])
+    grouped = f"select {selected} from {r.release.sql} as r{pushed.where} group by all"
     return f"select row_number() over () as _id, * from ({grouped}) as g"
 
 
-def _possible(
-    r: Reading,
-    steps: Steps,
-    rows: str,
-    filtered: bool,
-    factors: Sequence[Factor],
-    conditions: Mapping[str, Sequence[exp.Expr]],
-    left: Collection[str],
-) -> tuple[str, dict[str, Ends]]:
+def _possible(pushed: Pushed, steps: Steps, rows: str) -> tuple[str, dict[str, Ends]]:
     """SELECT of each row's possible values, and the columns that hold the ends of intervals."""
-    selected = [f"g.{quoted(column)}" for column in sorted(left) if column in r.exact]
+    r = pushed.reading
+    selected = [f"g.{quoted(column)}" for column in pushed.carried(r.exact)]
     numbers: dict[str, list[str]] = {"_hits": ["1"], "_total": ["1"]}
     joins: list[str] = []
     ends: dict[str, Ends] = {}
-    for factor in factors:
-        needed = [c for c in factor.columns if c in left]
-        uses = {c: r.use(c, conditions, _EXTREMES) for c in factor.columns if c in r.read}
-        possible = of_step(r, factor, rows, filtered)
-        inside = [r.plain(c) for c in conditions[factor.name]]
-        text = possible.possible(uses, inside, needed)
+    for factor in pushed.factors:
+        possible, needed = of_step(pushed, factor, rows), pushed.needed(factor)
+        text = possible.possible(pushed.uses(factor, _EXTREMES), pushed.inside(factor), needed)
         alias = quoted(f"_v_{factor.name}")
         step = quoted(steps.add(f"{factor.name}_possible", text))
         joins.append(f"join {step} as {alias} on g.{cell_name(factor)} is not distinct from {alias}._cell")
@@ -283,10 +260,7 @@ def _possible(
             if isinstance(factor, IntervalFactor):
                 low, high = (quoted(f"_{end}_{c}") for end in ("low", "high"))
                 selected += [f"{alias}.{low}", f"{alias}.{high}"]
-                ends[c] = (
-                    exp.Var(this=f"{quoted(r.alias)}.{low}"),
-                    exp.Var(this=f"{quoted(r.alias)}.{high}"),
-                )
+                ends[c] = exp.Var(this=f"{quoted(r.alias)}.{low}"), exp.Var(this=f"{quoted(r.alias)}.{high}")
         for number, used in numbers.items():
             used.append(f"{alias}.{number}")
     selected += ["g._id", "g._records"]
@@ -297,11 +271,7 @@ def _possible(
 def _source(r: Reading, step: str) -> str:
     """FROM and WHERE of the SELECT with a step in the place of the original."""
     r.item.set("this", exp.to_identifier(step, quoted=True))
-    made = exp.Select(expressions=[])
-    for part in ("from_", "joins", "where"):
-        value = r.select.args.get(part)
-        made.set(part, [measure.copy() for measure in value] if isinstance(value, list) else value and value.copy())
-    return made.sql("duckdb").strip().removeprefix("SELECT").strip()
+    return source_of(r.select).sql("duckdb").strip().removeprefix("SELECT").strip()
 
 
 def _of_groups(r: Reading, measures: Sequence[Measure], keys: Sequence[exp.Expr | None], level: int, cells: str) -> str:
@@ -316,9 +286,10 @@ def _of_groups(r: Reading, measures: Sequence[Measure], keys: Sequence[exp.Expr 
     return f"select {', '.join(selected)} from ({cells}) as c" + _group_by([*grouped, *_nulls(keys)])
 
 
-def _with_open_cells(r: Reading, text: str, rows: str, factors: Sequence[Factor], measures: Sequence[Measure]) -> str:
+def _with_open_cells(pushed: Pushed, text: str, rows: str, measures: Sequence[Measure]) -> str:
     """Add rows of which anything may be true: cells without ends, and rows that were left out."""
-    opened = " or ".join(factor.open_cell(f"g.{cell_name(factor)}") for factor in factors if factor.open_cell("x"))
+    r, cells = pushed.reading, ((factor, f"g.{cell_name(factor)}") for factor in pushed.factors)
+    opened = " or ".join(factor.open_cell(cell) for factor, cell in cells if factor.open_cell(cell))
     more = [f"(select coalesce(sum(_records), 0) from {quoted(rows)} as g where {opened})"] if opened else []
     more += [r.model.missing] if r.model.missing else []
     if not more:
@@ -337,18 +308,11 @@ def _with_open_cells(r: Reading, text: str, rows: str, factors: Sequence[Factor]
     return f"select {', '.join(selected)} from ({text}) as b"
 
 
-def _counts_in_buckets(
-    r: Reading,
-    measures: Sequence[Measure],
-    factors: Sequence[Factor],
-    conditions: Mapping[str, Sequence[exp.Expr]],
-    exact_conditions: Sequence[str],
-) -> tuple[set[int], str] | None:
+def _counts_in_buckets(pushed: Pushed, measures: Sequence[Measure]) -> tuple[set[int], str] | None:
     """Numbers of counts with Frechet bounds, and their SELECT; None unless conditions are of one side each."""
-    if len(factors) != 1 or not isinstance(factors[0], BucketFactor) or r.model.missing:
-        return None
-    factor = factors[0]
-    if r.select.args.get("where"):
+    r, factor = pushed.reading, next(iter(pushed.factors), None)
+    several = len(pushed.factors) != 1 or r.model.missing or r.select.args.get("where")
+    if several or not isinstance(factor, BucketFactor):
         return None
     counts = {
         i: _two_sides(r, measure.conditions, factor) for i, measure in enumerate(measures) if measure.kind == "count"
@@ -359,7 +323,7 @@ def _counts_in_buckets(
         return None
     uses = {c: ColumnUse(every_value=True) for c in factor.columns if c in r.read}
     size = f"select {factor.cell} as _cell, count(*) as n from {r.release.sql} as r group by all"
-    inside = [r.plain(condition) for condition in conditions[factor.name]]
+    inside = pushed.inside(factor)
     texts = []
     for level, chosen in _levels(r):
         rows, values = ["_cell"], ["_cell"]
@@ -373,7 +337,7 @@ def _counts_in_buckets(
             rows.append(f"count(*){_filter([r.over_row(node) for node in local])} as m_{i}")
             values.append(f"sum(_share){_filter([r.plain(node) for node in permuted])} as c_{i}")
         rows[0] = f"{factor.cell} as _cell"
-        of_rows = f"select {', '.join(rows)} from {r.release.sql} as r{where_all(exact_conditions)}{grouped[0]}"
+        of_rows = f"select {', '.join(rows)} from {r.release.sql} as r{pushed.where}{grouped[0]}"
         listed = f"({factor.listing(uses)}) as l{where_all(inside)}"
         of_values = f"select {', '.join(values)} from {listed}{grouped[1]}"
         selected = [f"_k{i}" if key is not None else f"null as _k{i}" for i, key in enumerate(chosen)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import sqlglot
@@ -11,7 +11,7 @@ from sqlglot import exp
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import is_number
 from duckdb_anon.rewrite.aggregates import LINEAR, Quantile, read_quantile, weighted, weighted_quantile
-from duckdb_anon.rewrite.factors import BucketFactor, ColumnUse, Factor, GeneralizedFactor, SliceFactor, where_all
+from duckdb_anon.rewrite.factors import BucketFactor, Factor, GeneralizedFactor, SliceFactor, where_all
 from duckdb_anon.rewrite.interval_factor import IntervalFactor
 from duckdb_anon.rewrite.likely_groups import Estimated, keep_likely_groups
 from duckdb_anon.rewrite.query.parse import grounded
@@ -24,7 +24,7 @@ from duckdb_anon.rewrite.query.trees import (
     quoted,
     reads_original,
 )
-from duckdb_anon.rewrite.reading import Reading, cell_name
+from duckdb_anon.rewrite.reading import Pushed, Reading, cell_name, source_of
 from duckdb_anon.rewrite.release_model import ReleaseModel
 
 _ADDITIVE = (exp.Count, exp.CountIf, exp.Sum)
@@ -124,17 +124,14 @@ def _compile(r: Reading, steps: Steps) -> None:
     carried = {column: sql for column, sql in r.exact.items() if column in r.read}
     if r.is_of_each_row(factors):
         r.exact = {column: f"r.{quoted(column)}" for column in carried}
-    conditions, exact_conditions = r.push_conditions(factors)
-    moments: dict[str, str] = {}
+    pushed, moments = r.pushed(factors), dict[str, str]()
     read = [(aggregate, read_quantile(aggregate)) for aggregate in aggregates]
     groups = None if r.is_correlated() else groups_of(r.select)
     estimates = _weigh(r, [aggregate for aggregate, quantile in read if quantile is None], moments)
-    left = r.left
     if r.is_of_each_row(factors):
-        _relation_of_each_row(r, steps, factors[0], carried, conditions, exact_conditions, left, moments)
+        _relation_of_each_row(pushed, steps, carried, moments)
     else:
-        uses = {column: r.use(column, conditions) for column in r.read}
-        _relation(r, steps, factors, conditions, exact_conditions, left, uses, moments)
+        _relation(pushed, steps, moments)
     estimates += _add_quantiles(r, steps, [(node, quantile) for node, quantile in read if quantile is not None])
     if groups is not None and groups.keys:
         keep_likely_groups(r.select, groups, estimates, r.weight(), f"_{r.alias}_groups")
@@ -145,10 +142,7 @@ def _add_quantiles(r: Reading, steps: Steps, requested: Sequence[tuple[exp.Expr,
     if not requested:
         return []
     keys = r.sets()[0]
-    source = exp.Select(expressions=[])
-    for part in ("from_", "joins", "where"):
-        value = r.select.args.get(part)
-        source.set(part, [node.copy() for node in value] if isinstance(value, list) else value and value.copy())
+    source = source_of(r.select)
     found = []
     for number, (node, quantile) in enumerate(requested):
         text = weighted_quantile(quantile, keys, r.weight(), source)
@@ -221,80 +215,55 @@ def _added_before(r: Reading, node: exp.Expr, where: exp.Expr | None, moments: d
     return total if isinstance(node, exp.Sum) else exp.Div(this=total, expression=summed(present), typed=False)
 
 
-def _relation(
-    r: Reading,
-    steps: Steps,
-    factors: Sequence[Factor],
-    conditions: dict[str, list[exp.Expr]],
-    exact_conditions: Sequence[str],
-    left: set[str],
-    uses: dict[str, ColumnUse],
-    moments: dict[str, str],
-) -> None:
+def _relation(pushed: Pushed, steps: Steps, moments: Mapping[str, str]) -> None:
     """Write the steps: released rows grouped by equal cells, values of each factor, and the weighted relation."""
-    exact = [column for column in sorted(left) if column in r.exact]
+    r = pushed.reading
+    exact = pushed.carried(r.exact)
     columns = [f"{r.exact[node]} as {quoted(node)}" for node in exact]
-    columns += [f"{factor.cell} as {cell_name(factor)}" for factor in factors]
+    columns += [f"{factor.cell} as {cell_name(factor)}" for factor in pushed.factors]
     rows = "count(*)" if r.model.weight == "1" else f"sum({r.model.weight})"
     numbers = [f"{rows} as _records", *(f"{text} as _{name}" for name, text in moments.items())]
-    where = where_all(exact_conditions)
-    released = steps.add(
-        "released",
-        f"select {', '.join([*columns, *numbers])} from {r.release.sql} as r{where} group by all",
-    )
-    joins, columns, share = spread_over(r, steps, released, bool(exact_conditions), factors, uses, conditions, left)
+    text = f"select {', '.join([*columns, *numbers])} from {r.release.sql} as r{pushed.where} group by all"
+    released = steps.add("released", text)
+    joins, columns, share = spread_over(pushed, steps, released)
     selected = [*(f"g.{quoted(node)}" for node in exact), *columns]
     numbers = [f"{share} as _share", f"g._records * {share} as _weight", *(f"g._{m}" for m in moments)]
-    text = f"select {', '.join([*selected, *numbers])} from {quoted(released)} as g {' '.join(joins)}"
+    _read_step(r, steps, f"select {', '.join([*selected, *numbers])} from {quoted(released)} as g {' '.join(joins)}")
+
+
+def _read_step(r: Reading, steps: Steps, text: str) -> None:
+    """Let the weighted relation stand for the original."""
     r.item.set("this", exp.to_identifier(steps.add("weighted", text), quoted=True))
 
 
-def _relation_of_each_row(
-    r: Reading,
-    steps: Steps,
-    factor: BucketFactor,
-    carried: Mapping[str, str],
-    conditions: Mapping[str, Sequence[exp.Expr]],
-    exact_conditions: Sequence[str],
-    left: set[str],
-    moments: Mapping[str, str],
-) -> None:
+def _relation_of_each_row(pushed: Pushed, steps: Steps, carried: Mapping[str, str], moments: Mapping[str, str]) -> None:
     """Write the steps as `_relation` does: rows that have equal shares are counted before they are weighed.
 
     Whole numbers are multiplied before they are divided, so that all records of a bucket are whole again.
     """
-    column = factor.columns[0]
-    keys = [f"r.{quoted(node)}" for node in sorted(left) if node in r.exact or node == column]
+    r, factor = pushed.reading, pushed.factors[0]
+    assert isinstance(factor, BucketFactor)  # noqa: S101 -- as `is_of_each_row` says
+    column, exact = factor.columns[0], pushed.carried(r.exact)
+    keys = [f"r.{quoted(node)}" for node in sorted(pushed.left) if node in exact or node == column]
     numbers = ["count(*) as _records", *(f"{text} as _{name}" for name, text in moments.items())]
-    nulls = not any(map(r.rejects_null, conditions[factor.name]))
-    rows = factor.of_each_row(carried, exact_conditions, nulls)
-    where = where_all(["r._hits > 0", *map(r.plain, conditions[factor.name])])
+    nulls = not any(map(r.rejects_null, pushed.conditions[factor.name]))
+    rows = factor.of_each_row(carried, pushed.exact, nulls)
+    where = where_all(["r._hits > 0", *pushed.inside(factor)])
     selected = ", ".join([*keys, "r._hits", "r._total", *numbers])
     released = steps.add("released", f"select {selected} from ({rows}) as r{where} group by all")
-    columns = [f"g.{quoted(node)}" for node in sorted(left) if node in r.exact]
-    columns += [r.typed(column, f"g.{quoted(column)}")] if column in left else []
+    columns = [f"g.{quoted(node)}" for node in exact]
+    columns += [r.typed(column, f"g.{quoted(column)}")] if column in pushed.left else []
     weighed = [f"g._{name} * g._hits / g._total as _{name}" for name in moments]
     numbers = ["1 as _share", "g._records * g._hits / g._total as _weight", *weighed]
-    text = f"select {', '.join([*columns, *numbers])} from {quoted(released)} as g"
-    r.item.set("this", exp.to_identifier(steps.add("weighted", text), quoted=True))
+    _read_step(r, steps, f"select {', '.join([*columns, *numbers])} from {quoted(released)} as g")
 
 
-def spread_over(
-    r: Reading,
-    steps: Steps,
-    step: str,
-    filtered: bool,
-    factors: Sequence[Factor],
-    uses: Mapping[str, ColumnUse],
-    conditions: Mapping[str, Sequence[exp.Expr]],
-    left: Collection[str],
-) -> tuple[list[str], list[str], str]:
+def spread_over(pushed: Pushed, steps: Steps, step: str) -> tuple[list[str], list[str], str]:
     """Joins of grouped rows `g` with the values of each factor, the columns of these, and the product of shares."""
+    r = pushed.reading
     joins, columns, shares = [], [], []
-    for node in factors:
-        needed = [c for c in node.columns if c in left]
-        requested = {c: uses[c] for c in node.columns if c in r.read}
-        factor = of_step(r, node, step, filtered)
+    for node in pushed.factors:
+        factor = of_step(pushed, node, step)
         if isinstance(factor, SliceFactor):
             fields = tuple(with_shares(steps, field) if field.name in r.read else field for field in factor.generalized)
             factor = replace(factor, generalized=fields)
@@ -303,10 +272,10 @@ def spread_over(
         if isinstance(factor, IntervalFactor):
             ends = steps.add(f"{node.name}_ends", factor.ends_of_cells())
             factor = replace(factor, ends=quoted(ends))
-        text = factor.values(requested, [r.plain(c) for c in conditions[node.name]], needed)
+        text = factor.values(pushed.uses(node), pushed.inside(node), pushed.needed(node))
         values, alias = steps.add(f"{node.name}_values", text), quoted(f"v_{node.name}")
         joins.append(f"join {quoted(values)} as {alias} on g.{cell_name(node)} is not distinct from {alias}._cell")
-        columns += [r.typed(c, f"{alias}.{quoted(c)}") for c in needed]
+        columns += [r.typed(c, f"{alias}.{quoted(c)}") for c in pushed.needed(node)]
         shares.append(f"{alias}._share")
     return joins, columns, " * ".join(shares) or "1.0"
 
@@ -319,9 +288,9 @@ def with_shares(steps: Steps, factor: GeneralizedFactor) -> GeneralizedFactor:
     return replace(factor, shares=quoted(steps.add(f"{factor.name}_shares", text)))
 
 
-def of_step(r: Reading, factor: Factor, step: str, filtered: bool) -> Factor:
+def of_step(pushed: Pushed, factor: Factor, step: str) -> Factor:
     """A factor whose cells are read from a step, where that has all of the release's, so that it is read once."""
-    if isinstance(factor, GeneralizedFactor) and not filtered and r.model.weight == "1":
+    if isinstance(factor, GeneralizedFactor) and not pushed.exact and pushed.reading.model.weight == "1":
         return factor.of_step(quoted(step), cell_name(factor))
     return factor
 

@@ -15,7 +15,7 @@ from duckdb_anon.model.errors import listed
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import is_moment, is_number
 from duckdb_anon.rewrite.aggregates import LINEAR, Quantile, read_quantile, several_quantiles
-from duckdb_anon.rewrite.factors import Factor, ListFactor, where_all
+from duckdb_anon.rewrite.factors import Factor, ListFactor
 from duckdb_anon.rewrite.interval_factor import IntervalFactor
 from duckdb_anon.rewrite.query.prepare import adds_up_groups
 from duckdb_anon.rewrite.query.refusals import misspelt, single_row_reason
@@ -213,9 +213,8 @@ def too_many(r: Reading, factors: Sequence[Factor], monotone: tuple[type[exp.Exp
 
     Conditions of the SELECT that one factor decides are taken out of it.
     """
-    conditions, exact_conditions = r.push_conditions(factors)
-    left = r.left
-    spelled = [factor for factor in factors if set(factor.columns) & left]
+    pushed = r.pushed(factors)
+    spelled = [factor for factor in factors if pushed.needed(factor)]
     size = r.release.reader.size() if spelled else None
     if size is None:
         return ""
@@ -224,22 +223,20 @@ def too_many(r: Reading, factors: Sequence[Factor], monotone: tuple[type[exp.Exp
     def number(query: str) -> float:
         return next((float(found or 0) for (found,) in r.release.reader.rows(query) or ()), 0.0)
 
-    uses = {column: r.use(column, conditions, monotone) for column in r.read}
-    requested = {f.name: {c: uses[c] for c in f.columns if c in r.read} for f in spelled}
-    most = [factor.most_values(requested[factor.name]) for factor in spelled]
+    uses = {factor.name: pushed.uses(factor, monotone) for factor in spelled}
+    most = [factor.most_values(uses[factor.name]) for factor in spelled]
     if all(most):
         product = " * ".join(f"({one})::double" for one in ["count(*)", *most])
         known = size * math.prod(map(int, most)) if all(one.isdecimal() for one in most) else None
         if (number(f"select {product} from {r.release.sql} as r") if known is None else known) <= limit:
             return ""
     cells = ", ".join(f"{factor.cell} as _cell_{k}" for k, factor in enumerate(spelled))
-    rows = f"select {cells}, count(*) as _records from {r.release.sql} as r{where_all(exact_conditions)} group by all"
+    rows = f"select {cells}, count(*) as _records from {r.release.sql} as r{pushed.where} group by all"
     joins = []
     for k, factor in enumerate(spelled):
-        conditioned = [r.plain(condition) for condition in conditions[factor.name]]
-        needed = [column for column in factor.columns if column in left]
-        listing = f"from ({factor.values(requested[factor.name], conditioned, needed)}) as v"
-        numbers = factor.numbers_of_values(listing, requested[factor.name], conditioned)
+        inside = pushed.inside(factor)
+        listing = f"from ({factor.values(uses[factor.name], inside, pushed.needed(factor))}) as v"
+        numbers = factor.numbers_of_values(listing, uses[factor.name], inside)
         joins.append(f"join ({numbers}) as n{k} on g._cell_{k} is not distinct from n{k}._cell")
     product = " * ".join(f"n{k}.n" for k, _ in enumerate(spelled))
     found = number(f"select coalesce(sum({product}), 0) from ({rows}) as g {' '.join(joins)}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeGuard
 
 from sqlglot import exp
@@ -10,7 +12,7 @@ from sqlglot.optimizer.scope import build_scope
 
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import is_enum
-from duckdb_anon.rewrite.factors import BucketFactor, ColumnUse, Factor, SliceFactor
+from duckdb_anon.rewrite.factors import BucketFactor, ColumnUse, Factor, SliceFactor, where_all
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.trees import aggregate_nodes, all_of, from_items, groups_of, is_original, quoted
 from duckdb_anon.rewrite.release_model import ReleaseModel
@@ -89,13 +91,13 @@ class Reading:
                 return False
         return True
 
-    def push_conditions(self, factors: Sequence[Factor]) -> tuple[dict[str, list[exp.Expr]], list[str]]:
+    def pushed(self, factors: Sequence[Factor]) -> Pushed:
         """Move conjuncts of WHERE that read one factor alone, or exact columns alone, to where they are decided."""
         found: dict[str, list[exp.Expr]] = {factor.name: [] for factor in factors}
         exact: list[str] = []
         where = self.select.args.get("where")
         if where is None or not self.preserved:
-            return found, exact
+            return Pushed(self, factors, found, exact)
         left = []
         for part in where.this.flatten() if isinstance(where.this, exp.And) else [where.this]:
             columns = list(all_of(part, exp.Column))
@@ -108,7 +110,7 @@ class Reading:
             else:
                 found[home.pop()].append(part)
         self.select.set("where", exp.Where(this=exp.and_(*left, copy=False)) if left else None)
-        return found, exact
+        return Pushed(self, factors, found, exact)
 
     def over_row(self, node: exp.Expr) -> str:
         """SQL of an expression over exact columns, over a released row."""
@@ -168,6 +170,59 @@ class Reading:
         """A value of a factor's column: an ENUM has the order of its type, which a text does not have."""
         kind = self.original.types.get(column, "")
         return f"{sql}::{kind} as {quoted(column)}" if is_enum(kind) else sql
+
+
+@dataclass
+class Pushed:
+    """A SELECT whose conditions were moved to where they are decided.
+
+    Attributes:
+        reading: the SELECT.
+        factors: the factors that it reads.
+        conditions: name of a factor to the conditions on it alone.
+        exact: SQL of the conditions on exact columns, over a released row.
+    """
+
+    reading: Reading
+    factors: Sequence[Factor]
+    conditions: Mapping[str, Sequence[exp.Expr]]
+    exact: Sequence[str]
+
+    @cached_property
+    def left(self) -> set[str]:
+        """Columns that the SELECT still reads, folded."""
+        return self.reading.left
+
+    @property
+    def where(self) -> str:
+        """WHERE of the conditions on exact columns."""
+        return where_all(self.exact)
+
+    def uses(self, factor: Factor, monotone: tuple[type[exp.Expr], ...] = ()) -> dict[str, ColumnUse]:
+        """What the query asks of the columns of a factor."""
+        read = [column for column in factor.columns if column in self.reading.read]
+        return {column: self.reading.use(column, self.conditions, monotone) for column in read}
+
+    def inside(self, factor: Factor) -> list[str]:
+        """SQL of the conditions on a factor."""
+        return [self.reading.plain(condition) for condition in self.conditions[factor.name]]
+
+    def needed(self, factor: Factor) -> list[str]:
+        """Columns of a factor that the SELECT still reads."""
+        return [column for column in factor.columns if column in self.left]
+
+    def carried(self, columns: Mapping[str, str]) -> list[str]:
+        """Those of some exact columns that the SELECT still reads, in order."""
+        return [column for column in sorted(self.left) if column in columns]
+
+
+def source_of(select: exp.Select) -> exp.Select:
+    """FROM and WHERE of a SELECT."""
+    made = exp.Select(expressions=[])
+    for part in ("from_", "joins", "where"):
+        value = select.args.get(part)
+        made.set(part, [node.copy() for node in value] if isinstance(value, list) else value and value.copy())
+    return made
 
 
 def cell_name(factor: Factor) -> str:
