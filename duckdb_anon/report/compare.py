@@ -32,7 +32,8 @@ from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.parameters import MOST_SEED
 from duckdb_anon.model.release_formats import EVERY
-from duckdb_anon.rewrite.query.tables import TableInfo, contents_of, list_type
+from duckdb_anon.model.release_formats.duckdb_types import list_type
+from duckdb_anon.rewrite.query.tables import TableInfo, contents_of
 
 FIGURES = (
     "k", "l", "identity", "attribute", "advantage", "singled_out", "iloss", "ncp", "mean_error", "median_error",

@@ -199,7 +199,7 @@ def _is_imputed(question: Question, tree: exp.Query, model: ReleaseModel) -> tup
 
 def _require_readable(tree: exp.Query, model: ReleaseModel, release: TableInfo, original: TableInfo) -> None:
     """Raise where the release does not carry what a query reads."""
-    read = {fold(column.name) for column in all_of(tree, exp.Column)}
+    read = {column.name for column in all_of(tree, exp.Column)}
     release.reader.require_clear_texts(read)
     clash = sorted(set(RESERVED) & original.types.keys())
     if clash:
@@ -207,7 +207,7 @@ def _require_readable(tree: exp.Query, model: ReleaseModel, release: TableInfo, 
     for select in [select for select in all_of(tree, exp.Select) if reads_original(select)]:
         aliases = {item.alias_or_name for item in from_items(select) if is_original(item)}
         for column in [column for column in all_of(select, exp.Column) if column.table in aliases]:
-            model.require(fold(column.name), release.name)
+            model.require(column.name, release.name)
 
 
 def _drawn(question: Question, tree: exp.Query) -> exp.Query:
@@ -270,7 +270,7 @@ def _why_unbounded(tree: exp.Query, model: ReleaseModel, question: Question) -> 
     release, original = question.release, question.original
     if release.joined:
         return f"no bounds: the query reads {_originals(question)}"
-    read = {fold(column.name) for column in all_of(tree, exp.Column)}
+    read = {column.name for column in all_of(tree, exp.Column)}
     if release.of_another:
         return "no bounds: the release says that it was made of a query or of another table"
     if model.person in read:

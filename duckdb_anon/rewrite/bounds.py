@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.compile_query import Steps, of_step, spread_over
 from duckdb_anon.rewrite.factors import BucketFactor, ColumnUse, Factor, RandomizedFactor, where_all
 from duckdb_anon.rewrite.interval_factor import IntervalFactor
@@ -359,7 +358,7 @@ def _side(r: Reading, node: exp.Expr, factor: Factor) -> str | None:
     """Whether an expression reads 'exact' columns or those of a 'factor' alone; None for any other."""
     if all_of(node, exp.Query):
         return None
-    sides = {"factor" if fold(column.name) in factor.columns else "exact" for column in all_of(node, exp.Column)}
+    sides = {"factor" if column.name in factor.columns else "exact" for column in all_of(node, exp.Column)}
     return next(iter(sides), "exact") if len(sides) < 2 else None
 
 
@@ -536,15 +535,15 @@ def _with(node: exp.Expr, key: str, value: exp.Expr) -> exp.Expr:
 def _corners(value: exp.Expr, ends: Mapping[str, Ends]) -> list[str]:
     """SQL of a value that is linear in each column, at every combination of their ends; conditions stay as they are."""
     columns = [
-        column for column in all_of(value, exp.Column) if fold(column.name) in ends and constants_beside(column) is None
+        column for column in all_of(value, exp.Column) if column.name in ends and constants_beside(column) is None
     ]
-    names = sorted({fold(column.name) for column in columns})
+    names = sorted({column.name for column in columns})
     corners = []
     for chosen in itertools.product((0, 1), repeat=len(names)):
         holder = exp.Paren(this=value.copy())
         for node in all_of(holder, exp.Column):
-            if fold(node.name) in names and constants_beside(node) is None:
-                node.replace(ends[fold(node.name)][chosen[names.index(fold(node.name))]].copy())
+            if node.name in names and constants_beside(node) is None:
+                node.replace(ends[node.name][chosen[names.index(node.name)]].copy())
         corners.append(holder.sql("duckdb"))
     return corners
 

@@ -174,7 +174,7 @@ def _weigh(r: Reading, aggregates: Sequence[exp.Expr], moments: dict[str, str]) 
         if isinstance(node, (exp.Sum, exp.Avg)) and not isinstance(node.this, exp.Distinct):
             node.set("this", as_number(node.this, r.original))
         reads = [column for part in (node, where) if part is not None for column in all_of(part, exp.Column)]
-        exact = r.preserved and all(read.table == r.alias and fold(read.name) in r.exact for read in reads)
+        exact = r.preserved and all(read.table == r.alias and read.name in r.exact for read in reads)
         if reads and exact and isinstance(node, LINEAR) and not isinstance(node.this, exp.Distinct):
             made = _added_before(r, node, where, moments)
         else:
@@ -304,7 +304,7 @@ def _is_number(node: exp.Expr, original: TableInfo) -> bool:
     """Whether an expression is a number for certain."""
     node = node.unnest()
     if isinstance(node, exp.Column):
-        return is_number(original.types.get(fold(node.name), ""))
+        return is_number(original.types.get(node.name, ""))
     if isinstance(node, (exp.Case, exp.If)):
         branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
         values = [branch.args["true"] for branch in branches] + [node.args.get("default"), node.args.get("false")]

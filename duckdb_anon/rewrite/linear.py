@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from duckdb_anon.model.errors import listed
-from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import is_moment, is_number
 from duckdb_anon.rewrite.aggregates import LINEAR, Quantile, read_quantile, several_quantiles
 from duckdb_anon.rewrite.factors import Factor, ListFactor
@@ -40,7 +39,7 @@ _PICKS = (exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif)
 
 def why_not_linear(query: exp.Query, model: ReleaseModel, release: TableInfo, original: TableInfo) -> str:
     """Why a bound query has no closed form; '' where it has one."""
-    if model.person in {fold(column.name) for column in all_of(query, exp.Column)}:
+    if model.person in {column.name for column in all_of(query, exp.Column)}:
         return f"'{model.person}' is not in the release, so individuals are distinguished in plausible tables"
     if _aggregates_groups(query):
         return "the query aggregates groups of the original"
@@ -124,7 +123,7 @@ def _presence(r: Reading) -> str:
     if r.preserved:
         return ""
     conditions = [join.args["on"] for join in joins if join.args.get("on")]
-    selected = {fold(c.name) for on in conditions for c in all_of(on, exp.Column) if c.table == r.alias}
+    selected = {c.name for on in conditions for c in all_of(on, exp.Column) if c.table == r.alias}
     if r.model.weight == "1" and selected <= r.exact.keys():
         return ""
     reads_columns = all(
@@ -170,7 +169,7 @@ def _quantile(r: Reading, quantile: Quantile) -> str:
         return "a correlated subquery has quantiles"
     # values lie between others: numbers that are no decimals, or any where one of them is taken
     value = quantile.value.unnest()
-    types = [r.original.types.get(fold(column.name), "") for column in all_of(value, exp.Column)]
+    types = [r.original.types.get(column.name, "") for column in all_of(value, exp.Column)]
     if isinstance(value, exp.Cast):
         types = [value.to.sql("duckdb")]
     if quantile.continuous and not all(is_number(kind) and "DECIMAL" not in kind.upper() for kind in types):
@@ -181,7 +180,7 @@ def _quantile(r: Reading, quantile: Quantile) -> str:
 def _is_moment(node: exp.Expr, original: TableInfo) -> bool:
     """Whether an expression may be a date or a time."""
     if isinstance(node, exp.Column):
-        return is_moment(original.types.get(fold(node.name), ""))
+        return is_moment(original.types.get(node.name, ""))
     if isinstance(node, exp.Cast):
         return is_moment(node.to.sql("duckdb"))
     passed_on = (exp.Add, exp.Sub, exp.Case, exp.If, *_PICKS)

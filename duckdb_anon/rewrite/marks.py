@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from duckdb_anon.model.errors import listed
-from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.factors import BucketFactor, SetFactor
 from duckdb_anon.rewrite.query.trees import all_of, from_items, groups_of, has_aggregate, is_original, reads_original
 from duckdb_anon.rewrite.release_model import ReleaseModel
@@ -93,7 +92,7 @@ def marks(query: exp.Query, model: ReleaseModel) -> tuple[str, ...]:
         keys = [*groups_of(select).keys, *(select.expressions if select.args.get("distinct") else ())]
         others = [select.args.get("where"), *(select.args.get("joins") or ())]
         grouped, filtered = (
-            [fold(c.name) for node in nodes if node for c in all_of(node, exp.Column) if c.table in aliases]
+            [c.name for node in nodes if node for c in all_of(node, exp.Column) if c.table in aliases]
             for nodes in (keys, others)
         )
         for name in grouped:
@@ -102,6 +101,6 @@ def marks(query: exp.Query, model: ReleaseModel) -> tuple[str, ...]:
             listing = isinstance(factor, (BucketFactor, SetFactor)) and {*grouped, *filtered} <= {*factor.columns}
             if factor is not None and not listing:
                 spread[name] = None
-    estimated = any(model.factor_of(fold(column.name)) is not None for column in all_of(query, exp.Column))
+    estimated = any(model.factor_of(column.name) is not None for column in all_of(query, exp.Column))
     groups = f"groups by {listed(spread)} are estimated: the release does not say which of them exist"
     return (*[groups] * bool(spread), *[PICKED] * (estimated and Cut.of(query) is not None))

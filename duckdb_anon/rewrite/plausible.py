@@ -273,7 +273,7 @@ def over_draws(
         flag and not isinstance(node.unalias(), exp.Grouping) for flag, node in zip(flags, outputs, strict=True)
     ]
     shown = {projection.alias_or_name for projection in outputs}
-    read = {fold(column.name) for column in all_of(tree, exp.Column) if column.table or column.name not in shown}
+    read = {column.name for column in all_of(tree, exp.Column) if column.table or column.name not in shown}
     plausible = [drawn or _plausible(tables[0], release, read)]
     plausible += [_plausible(original, other, read) for original, other in release.joined]
     if not any(measures) and not tree.args.get("group"):
@@ -304,11 +304,11 @@ def _require_unnamed_persons(tree: exp.Query, release: TableInfo, original: Tabl
     """Refuse to show or compare the names of persons: plausible persons have none."""
     names = {fold(name) for name, role in original.roles.items() if role == "person"}
     names -= contents_of(release, original).columns.keys()
-    for column in [node for node in all_of(tree, exp.Column) if fold(node.name) in names]:
+    for column in [node for node in all_of(tree, exp.Column) if node.name in names]:
         above = column.parent
         if isinstance(above, exp.EQ):
             sides = (above.this, above.expression)
-            counted = all(isinstance(side, exp.Column) and fold(side.name) in names for side in sides)
+            counted = all(isinstance(side, exp.Column) and side.name in names for side in sides)
         elif isinstance(above, (exp.Alias, exp.Select)):
             counted = column.parent_select is not leftmost(tree)
         elif isinstance(above, exp.Window):

@@ -35,13 +35,13 @@ class Reading:
         self.alias = self.item.alias_or_name
         columns = [column for column in all_of(select, exp.Column) if column.table == self.alias]
         self.columns = [column for column in columns if column.find_ancestor(exp.Select)]
-        self.read = {fold(column.name) for column in self.columns}
+        self.read = {column.name for column in self.columns}
 
     @property
     def left(self) -> set[str]:
         """Columns that the SELECT reads now, folded."""
         columns = all_of(self.select, exp.Column)
-        return {fold(column.name) for column in columns if column.table == self.alias}
+        return {column.name for column in columns if column.table == self.alias}
 
     def is_correlated(self) -> bool:
         """Whether a row of a query around it decides what the SELECT reads."""
@@ -101,7 +101,7 @@ class Reading:
         left = []
         for part in where.this.flatten() if isinstance(where.this, exp.And) else [where.this]:
             columns = list(all_of(part, exp.Column))
-            names = {fold(c.name) for c in columns}
+            names = {c.name for c in columns}
             home = {next((f.name for f in factors if c in f.columns), "") for c in names}
             if any(c.table != self.alias for c in columns) or all_of(part, exp.Query) or len(home) != 1:
                 left.append(part)
@@ -116,7 +116,7 @@ class Reading:
         """SQL of an expression over exact columns, over a released row."""
         made = node.copy()
         for column in list(all_of(made, exp.Column)):
-            cell = exp.Var(this=f"({self.exact[fold(column.name)]})")
+            cell = exp.Var(this=f"({self.exact[column.name]})")
             if column is made:
                 return str(cell.this)
             column.replace(cell)
@@ -127,7 +127,7 @@ class Reading:
         holder = exp.Paren(this=node.copy())
         for column in all_of(holder, exp.Column):
             column.set("table", None)
-            kind = self.original.types.get(fold(column.name), "")
+            kind = self.original.types.get(column.name, "")
             if is_enum(kind):
                 column.replace(exp.cast(column.copy(), kind, dialect="duckdb"))
         return str(holder.this.sql("duckdb"))
@@ -153,7 +153,7 @@ class Reading:
         roots = [self.select, *(node for group in conditions.values() for node in group)]
         for root in roots:
             for node in all_of(root, exp.Column):
-                if node.table != self.alias or fold(node.name) != column:
+                if node.table != self.alias or node.name != column:
                     continue
                 compared = constants_beside(node)
                 if compared is not None:
@@ -280,9 +280,9 @@ def _degree_of_use(column: exp.Column, name: str, monotone: tuple[type[exp.Expr]
 
 def _degree(node: exp.Expr, name: str) -> int:
     """Degree of an expression as a polynomial of a column, `_MANY` where it is none."""
-    if isinstance(node, exp.Column) and fold(node.name) == name:
+    if isinstance(node, exp.Column) and node.name == name:
         return 1
-    if not any(fold(column.name) == name for column in all_of(node, exp.Column)):
+    if not any(column.name == name for column in all_of(node, exp.Column)):
         return 0
     if isinstance(node, (exp.Paren, exp.Neg)):
         return _degree(node.this, name)
@@ -297,7 +297,7 @@ def _degree(node: exp.Expr, name: str) -> int:
     if isinstance(node, (exp.Case, exp.If)):
         branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
         tests = [branch.this for branch in branches] + ([node.this] if isinstance(node, exp.Case) and node.this else [])
-        tested = [column for test in tests for column in all_of(test, exp.Column) if fold(column.name) == name]
+        tested = [column for test in tests for column in all_of(test, exp.Column) if column.name == name]
         if any(constants_beside(node) is None for node in tested):
             return _MANY
         values = [branch.args.get("true") for branch in branches] + [node.args.get("default"), node.args.get("false")]

@@ -275,7 +275,7 @@ def prefers_draws(tree: exp.Query, release: TableInfo, original: TableInfo) -> b
     inverted channels multiply the noise. `examples/studies/plausible.py` measures both.
     """
     contents = contents_of(release, original)
-    read = {fold(column.name) for column in all_of(tree, exp.Column)} & contents.columns.keys()
+    read = {column.name for column in all_of(tree, exp.Column)} & contents.columns.keys()
     columns = [contents.columns[name] for name in read]
     truths = [column.truth for column in columns]
     if any(column.truth == "exact" and column.cell in ("interval", "set", "node") for column in columns):

@@ -23,8 +23,8 @@ from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementErr
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats import CHANNELS
+from duckdb_anon.model.release_formats.duckdb_types import struct_fields
 from duckdb_anon.rewrite.factors import channel_of
-from duckdb_anon.rewrite.query.tables import struct_fields
 
 NAME = "rr_reconstruct"
 _RESERVED = ("estimate", "std_error", "projected")

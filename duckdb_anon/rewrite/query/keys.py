@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.trees import SOURCE, all_of, from_items, leftmost, plain, step_of
 
@@ -81,7 +80,7 @@ def is_key(column: exp.Column, tables: Sequence[TableInfo]) -> bool:
         return _hands_on(step.this, column.name, tables)
     found = item.name.removeprefix(SOURCE)
     info = tables[int(found)] if found != item.name and int(found) < len(tables) else None
-    return info is not None and fold(column.name) in info.pseudonyms
+    return info is not None and column.name in info.pseudonyms
 
 
 def _source(column: exp.Column) -> exp.Expr | None:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterator
 
 from sqlglot import exp
 
-from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import is_boolean, is_integer, is_moment, is_number, is_text
 from duckdb_anon.rewrite.query.tables import Tables
 from duckdb_anon.rewrite.query.trees import (
@@ -102,7 +101,7 @@ def try_casts(query: exp.Query, tables: Tables) -> None:
         for item in from_items(select) if select.args.get("where") is not None else []:
             for node in all_of(select, exp.Cast, exp.BitwiseLeftShift) if is_original(item) else []:
                 columns = [c for c in all_of(node.this, exp.Column) if c.table == item.alias_or_name]
-                types = [tables[0].types.get(fold(c.name), "") for c in columns]
+                types = [tables[0].types.get(c.name, "") for c in columns]
                 if not types or (isinstance(node, exp.Cast) and not _may_fail(node, types)):
                     continue
                 query.meta[MAY_FAIL] = True
@@ -140,7 +139,7 @@ def _is_integer(node: exp.Expr, integers: Collection[str] = ()) -> bool | None:
         return _is_integer(node.this, integers)
     if isinstance(node, (exp.Sum, exp.Min, exp.Max)):
         ones = isinstance(node, exp.Sum) and _only_ones(node.this)
-        columns = [fold(column.name) in integers for column in all_of(node.this, exp.Column)]
+        columns = [column.name in integers for column in all_of(node.this, exp.Column)]
         of_columns = bool(columns) and all(columns) and all(map(_stays_integer, node.this.walk()))
         return True if ones or of_columns or _is_integer(node.this, integers) else None
     if isinstance(node, exp.Window):

@@ -159,7 +159,7 @@ def refuse_collated(tree: exp.Query, tables: Tables) -> None:
     """Raise where a query distinguishes spellings of one value."""
     names = _with_aliases(tree, tables[0].collated)
     for column in all_of(tree, exp.Column):
-        if fold(column.name) not in names:
+        if column.name not in names:
             continue
         if any(group.args.get("all") for group in all_of(tree, exp.Group)):
             raise RewriteError(
@@ -181,8 +181,8 @@ def _with_aliases(tree: exp.Query, collated: Collection[str]) -> set[str]:
     while names and len(names) > before:
         before = len(names)
         for alias in all_of(tree, exp.Alias):
-            if any(fold(column.name) in names for column in all_of(alias.this, exp.Column)):
-                names.add(fold(alias.alias))
+            if any(column.name in names for column in all_of(alias.this, exp.Column)):
+                names.add(alias.alias)
     return names
 
 

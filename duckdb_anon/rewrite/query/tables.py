@@ -18,25 +18,7 @@ from duckdb_anon.model.errors import ColumnError, RewriteError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.quoting import unquoted
 from duckdb_anon.model.release_formats import Contents, read
-from duckdb_anon.model.release_formats.duckdb_types import bag_type, box_type, list_type, struct_fields
 from duckdb_anon.rewrite.query.trees import leftmost, step_of
-
-__all__ = [
-    "Bounds",
-    "Describe",
-    "PlausibleTables",
-    "ReleaseReader",
-    "Replay",
-    "TableInfo",
-    "Tables",
-    "bag_type",
-    "box_type",
-    "contents_of",
-    "list_type",
-    "same_name",
-    "same_table",
-    "struct_fields",
-]
 
 Bounds = Literal["none", "hard", "sure", "likely"]
 """Which low and high a rewritten query gives: none; hard bounds; hard bounds where there are any, else 95% intervals;

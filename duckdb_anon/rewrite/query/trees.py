@@ -65,8 +65,8 @@ def all_of(root: exp.Expr, *classes: type[Node]) -> list[Node]:
 
 
 def columns_of(root: exp.Expr, alias: str) -> set[str]:
-    """Columns of a table that a tree reads, folded, its subqueries included."""
-    return {fold(column.name) for column in all_of(root, exp.Column) if column.table == alias}
+    """Columns of a table that a bound tree reads, its subqueries included."""
+    return {column.name for column in all_of(root, exp.Column) if column.table == alias}
 
 
 def leftmost(query: exp.Query) -> exp.Select:
