@@ -18,6 +18,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 import duckdb
 import numpy as np
@@ -112,9 +113,14 @@ def row_checksum(con: duckdb.DuckDBPyConnection, source: str, columns: Mapping[s
 
 def checksum_sql(columns: Mapping[str, str], source: str) -> str:
     """SELECT of the checksum of a source with some columns."""
-    hashed = [part for name, kind in columns.items() for part in _hashed(ident(name), kind)]
-    row = ", ".join([literal(json.dumps(list(columns.items()))), *hashed])
-    return f"select count(*) || ':' || coalesce(sum(hash({row})), 0) from {source}"
+    return f"select count(*) || ':' || coalesce(sum(hash({_row(tuple(columns.items()))})), 0) from {source}"
+
+
+@lru_cache(maxsize=64)
+def _row(columns: tuple[tuple[str, str], ...]) -> str:
+    """What is hashed of a row; a release is asked about often."""
+    hashed = [part for name, kind in columns for part in _hashed(ident(name), kind)]
+    return ", ".join([literal(json.dumps(list(columns))), *hashed])
 
 
 def holds_rows_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from duckdb_anon.model.errors import ColumnError
@@ -95,7 +96,7 @@ class Content:
     truth: Truth = "exact"
     original_type: str = ""  # the column's type in the original, '' where unknown
 
-    @property
+    @cached_property
     def value_type(self) -> str:
         """Type of the values that its cells show, '' where they show labels of a hierarchy or nothing is known."""
         if self.cell in ("node", "nodes"):
