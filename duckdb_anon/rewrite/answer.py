@@ -212,7 +212,7 @@ def _require_readable(tree: exp.Query, model: ReleaseModel, release: TableInfo, 
 
 def _drawn(question: Question, tree: exp.Query) -> exp.Query:
     """The query over plausible tables."""
-    made = over_draws(tree, question.release, question.tables)
+    made = over_draws(tree, question.release, question.tables, [column.type for column in question.columns])
     if question.readable:
         return made
     left_out: exp.Expr = exp.Literal.number(0)

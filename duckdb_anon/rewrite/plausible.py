@@ -232,20 +232,24 @@ def _together(column: str, kind: str, node: exp.Expr) -> str:
     return f"avg({column})" if is_number(kind) else f"mode({column} order by {column})"
 
 
-def _types(query: exp.Query, tables: Sequence[TableInfo]) -> Sequence[str]:
-    """Types of the columns of a query's answer, as DuckDB finds them on empty tables.
+def _types(query: DrawQuery, known: Sequence[str], tables: Sequence[TableInfo]) -> Sequence[str]:
+    """Types of the columns of a query's answer: those that are known, or as DuckDB finds them on empty tables.
 
     Where a table is not there yet, as a temporary one, counts and sums are numbers, and other measures texts.
     """
+    more = query.measures[len(known) :]
+    if all(known) and known and not any(more):
+        return [*known, *[""] * len(more)]
+    tree = query.tree
     shapes = [replace(info, sql=_shape(info)) if info.columns else info for info in tables]
     describe = tables[0].describe
     assert describe is not None  # noqa: S101 -- what draws tables asks DuckDB
     try:
-        return [kind for _, kind in describe(grounded(query.copy(), shapes).sql("duckdb", comments=False))]
+        return [kind for _, kind in describe(grounded(tree.copy(), shapes).sql("duckdb", comments=False))]
     except RewriteError:
-        if all(info.columns for info in tables) and all(_is_known(table) for table in all_of(query, exp.Table)):
+        if all(info.columns for info in tables) and all(_is_known(table) for table in all_of(tree, exp.Table)):
             raise
-        values = (without_filter(projection.unalias())[0] for projection in leftmost(query).expressions)
+        values = (without_filter(projection.unalias())[0] for projection in leftmost(tree).expressions)
         return ["DOUBLE" if isinstance(value, _NUMBERS) else "VARCHAR" for value in values]
 
 
@@ -258,12 +262,20 @@ def _shape(info: TableInfo) -> str:
 
 
 def over_draws(
-    tree: exp.Query, release: TableInfo, tables: Sequence[TableInfo], drawn: PlausibleTables | None = None
+    tree: exp.Query,
+    release: TableInfo,
+    tables: Sequence[TableInfo],
+    types: Sequence[str] = (),
+    drawn: PlausibleTables | None = None,
 ) -> exp.Query:
     """Write the query that answers from plausible tables of the originals that it reads.
 
-    `tables`: the original, then the originals of `release.joined`, then other tables. `drawn`: plausible tables of the
-    original; by default those of the release.
+    Args:
+        tree: the query.
+        release: the release of the first table.
+        tables: the original, then the originals of `release.joined`, then other tables.
+        types: types of the query's first columns, where they are known.
+        drawn: plausible tables of the original; by default those of the release.
     """
     _require_unnamed_persons(tree, release, tables[0])
     scope = build_scope(tree)
@@ -282,7 +294,7 @@ def over_draws(
     one = _on_draw(query.tree, plausible, _DRAW, tables)
     unquote(one)
     steps = ", ".join(f"{_step(number)} as materialized ({each.sql})" for number, each in enumerate(plausible))
-    return combined(query, steps, laid_out(one), plausible[0].draws, _types(query.tree, tables))
+    return combined(query, steps, laid_out(one), plausible[0].draws, _types(query, types, tables))
 
 
 def _plausible(original: TableInfo, release: TableInfo, read: Collection[str]) -> PlausibleTables:

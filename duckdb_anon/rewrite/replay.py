@@ -63,7 +63,8 @@ def half_widths(
     here = [tables[0], *(replace(table, sql=f"_anon_other{position}") for position, table in enumerate(tables[1:]))]
 
     def answer(drawn: PlausibleTables) -> str:
-        return over_draws(tree, release, here, drawn).sql("duckdb", comments=False)
+        types = [column.type for column in measures.columns]
+        return over_draws(tree, release, here, types, drawn).sql("duckdb", comments=False)
 
     others = {copy.sql: table for copy, table in zip(here[1:], tables[1:], strict=True)}
     found: dict[Keys, list[list[float]]] = {}
