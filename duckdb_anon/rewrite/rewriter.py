@@ -99,7 +99,8 @@ def _give_types(written: exp.Query, estimate: Answer) -> None:
             counts = all(is_count(select.expressions[position].unalias()) for select in others)
             column = estimate.columns[position]
             kind = (column.type or ("BIGINT" if counts else "")) if column.measure else ""
-            kinds[value] = kind
+            # ORDER BY has names of output columns, or what they are
+            kinds[value] = kinds[exp.column(node.alias_or_name, quoted=True)] = kind
             if isinstance(other, exp.Alias) and other.this != value:
                 other.set("this", _of_type(other.this, kind))
         orders = [item.args["order"].expressions if item.args.get("order") else [] for item in (before, after)]

@@ -216,7 +216,7 @@ def test_windows_go_over_the_groups_that_having_keeps(tables, engine):
 
 
 def test_rows_are_in_the_order_of_the_counts_that_are_shown(tables):
-    tables.execute("create table wide as from mondrian('p', 3000, qi := ['a', 'b'])")
+    tables.execute("create table wide as from mondrian('p', 3000, qi := ['a', 'b'], seed := 1)")
     query = "select a, count(*) as n from p where b < 2 group by a order by count(*) desc, a"
     call = "select rewrite_query(?, 'p', 'wide', qi := ['a', 'b'])"
     rows = tables.execute(tables.execute(call, [query]).fetchall()[0][0]).fetchall()
