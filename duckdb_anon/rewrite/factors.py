@@ -103,13 +103,7 @@ class Factor:
         return f"select _cell{columns}, sum(_share) as _share {listed} group by all"
 
     def possible(self, uses: Uses, conditions: Sequence[str], needed: Collection[str]) -> str:
-        """SELECT cell, the needed columns, hits, total: how many of a cell's possible values satisfy conditions.
-
-        Args:
-            uses: what the query asks of each column.
-            conditions: SQL over the columns; all must hold.
-            needed: columns that the query still reads.
-        """
+        """As `values`, with hits and total in place of share: how many of the possible values satisfy conditions."""
         columns = "".join(f", {quoted(node)}" for node in needed)
         counted = f"select *, count(*) over (partition by _cell) as _total from ({self.possible_values(uses)}) as v"
         return f"""

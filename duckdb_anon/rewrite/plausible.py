@@ -24,7 +24,6 @@ from duckdb_anon.rewrite.query.prepare import answers_of
 from duckdb_anon.rewrite.query.refusals import unnests
 from duckdb_anon.rewrite.query.tables import PlausibleTables, TableInfo, contents_of
 from duckdb_anon.rewrite.query.trees import (
-    SOURCE,
     aggregate_nodes,
     all_of,
     groups_of,
@@ -34,6 +33,7 @@ from duckdb_anon.rewrite.query.trees import (
     literal,
     quoted,
     step_of,
+    table_number,
     unquote,
     without_filter,
 )
@@ -254,7 +254,7 @@ def _types(query: DrawQuery, known: Sequence[str], tables: Sequence[TableInfo]) 
 
 
 def _is_known(table: exp.Table) -> bool:
-    return step_of(table) is not None or table.name.startswith(SOURCE) or not isinstance(table.this, exp.Identifier)
+    return step_of(table) is not None or table_number(table) is not None or not isinstance(table.this, exp.Identifier)
 
 
 def _shape(info: TableInfo) -> str:
@@ -353,9 +353,8 @@ def _on_draw(
     """The query over one draw of each original."""
     made = tree.copy()
     for table in all_of(made, exp.Table):
-        found = table.name.removeprefix(SOURCE)
-        place = int(found) if found != table.name else len(plausible)
-        if place < len(plausible):
+        place = table_number(table)
+        if place is not None and place < len(plausible):
             number = quoted(plausible[place].number)
             rows = sqlglot.parse_one(f"select * exclude ({number}) from {quoted(_step(place))}", dialect="duckdb")
             rows.set("where", exp.Where(this=exp.Var(this=f"{number} = {draw}")))

@@ -163,11 +163,11 @@ def _columns_there(item: TableInfo | exp.Expr, tables: Sequence[TableInfo]) -> l
 def require_names(tree: exp.Query, _: Tables) -> None:
     """Raise for columns of HAVING and QUALIFY that stay without a table once a query is bound, and are no aliases."""
     for select in all_of(tree, exp.Select):
-        aliases = {fold(projection.alias_or_name) for projection in select.expressions}
+        aliases = {projection.alias_or_name for projection in select.expressions}
         for clause in (select.args[key] for key in ("having", "qualify") if select.args.get(key)):
             for column in all_of(clause, exp.Column):
                 free = not column.table and column.find_ancestor(exp.Lambda) is None
-                if free and column.find_ancestor(exp.Select) is select and fold(column.name) not in aliases:
+                if free and column.find_ancestor(exp.Select) is select and column.name not in aliases:
                     raise RewriteError(f"there is no column '{column.name}'{nearest(column.name, aliases)}")
 
 

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.query.tables import TableInfo
-from duckdb_anon.rewrite.query.trees import SOURCE, all_of, from_items, leftmost, plain, step_of
+from duckdb_anon.rewrite.query.trees import all_of, from_items, leftmost, plain, step_of, table_number
 
 _COMPARES = (
     exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ,
@@ -78,8 +78,8 @@ def is_key(column: exp.Column, tables: Sequence[TableInfo]) -> bool:
     step = step_of(item)
     if step is not None:
         return _hands_on(step.this, column.name, tables)
-    found = item.name.removeprefix(SOURCE)
-    info = tables[int(found)] if found != item.name and int(found) < len(tables) else None
+    number = table_number(item)
+    info = tables[number] if number is not None and number < len(tables) else None
     return info is not None and column.name in info.pseudonyms
 
 

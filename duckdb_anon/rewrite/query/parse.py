@@ -19,13 +19,13 @@ from duckdb_anon.rewrite.query import passes, pivots
 from duckdb_anon.rewrite.query.refusals import refuse, refuse_lists, unlisted
 from duckdb_anon.rewrite.query.tables import Describe, TableInfo, same_table
 from duckdb_anon.rewrite.query.trees import (
-    SOURCE,
     all_of,
     groups_of,
     has_aggregate,
     leftmost,
     quoted,
     step_of,
+    table_number,
 )
 
 
@@ -100,20 +100,10 @@ def require_table(tree: exp.Query, info: TableInfo) -> None:
 def grounded(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
     """Put the tables' own SQL back where `name_tables` wrote plain names, in place."""
     for table in all_of(tree, exp.Table):
-        number = _number(table, len(tables))
-        if number is not None:
-            replace_table(table, tables[number])
+        number = table_number(table)
+        if number is not None and number < len(tables):
+            table.set("this", exp.Var(this=tables[number].sql))  # what follows FROM stays as it is
     return tree
-
-
-def replace_table(table: exp.Table, info: TableInfo) -> None:
-    """Let a table of a tree read `info` under the alias it has; the text that follows FROM stays as it is."""
-    table.set("this", exp.Var(this=info.sql))
-
-
-def _number(table: exp.Table, count: int) -> int | None:
-    found = table.name.removeprefix(SOURCE)
-    return int(found) if found.isdigit() and found != table.name and int(found) < count else None
 
 
 @dataclass(frozen=True)

@@ -186,6 +186,12 @@ def plain(node: exp.Expr) -> str:
     return str(made.expressions[0].sql("duckdb", normalize_functions="lower", comments=False))
 
 
+def table_number(table: exp.Expr) -> int | None:
+    """Number of a table of a bound tree among the query's tables; None of a step and of a table that is not known."""
+    found = table.name.removeprefix(SOURCE)
+    return int(found) if found != table.name else None
+
+
 def is_original(table: object) -> bool:
     """Whether a table of a bound tree is the original."""
     return isinstance(table, exp.Table) and table.name == f"{SOURCE}0"
