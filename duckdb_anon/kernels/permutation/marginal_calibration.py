@@ -268,58 +268,20 @@ def _sum(bins: Array, values: Array, tables: Array, first: Array, sums: Array, s
 
 
 @compiled
-def _weigh(
-    published: Array, values: Array, of_column: Array, dev: Array, q: int, left: int, right: int, cell: Array,
-    counts: Array, sums: Array,
-) -> tuple[int, int]:  # fmt: skip
-    """List the cells that exchanging column q of two rows changes; return how many, and by how much |dev| rises.
-
-    Both rows leave one cell of a table and enter another. Where they agree on the other columns two cells change, by
-    the difference of what is summed.
-    """
-    old_left, old_right = published[left, q], published[right, q]
-    gain, k = np.int64(0), 0
-    for t in range(of_column.shape[1]):
-        first, step = of_column[q, t, 0], of_column[q, t, 1]
-        b, step_b, c, step_c = of_column[q, t, 2], of_column[q, t, 3], of_column[q, t, 4], of_column[q, t, 5]
-        rest_left = first + published[left, b] * step_b + published[left, c] * step_c
-        rest_right = first + published[right, b] * step_b + published[right, c] * step_c
-        has_sums = of_column[q, t, 6] == 1 and values.shape[1] > 0
-        same = rest_left == rest_right
-        if same and not has_sums:
-            continue
-        for index in range(2 if same else 4):
-            rest = rest_left if index < 2 else rest_right
-            now = rest + (old_left if index % 2 == 0 else old_right) * step
-            if dev[now, 0] == _LEFT_ALONE:
-                continue
-            sign = -1 if index == 0 or index == 3 else 1
-            cell[k], counts[k] = now, 0 if same else sign * UNIT
-            gain += abs(dev[now, 0] + counts[k]) - abs(dev[now, 0])
-            for s in range(values.shape[1]):
-                sums[k, s] = 0
-                if has_sums:
-                    moved = np.int64(values[left if index < 2 else right, s])
-                    sums[k, s] = sign * (moved - values[right, s] if same else moved)
-                    gain += abs(dev[now, 1 + s] + sums[k, s]) - abs(dev[now, 1 + s])
-            k += 1
-    return k, int(gain)
-
-
-@compiled
 def _exchange(
     starts: Array, published: Array, values: Array, result: Array, of_column: Array, dev: Array, seed: Array,
     cell: Array, counts: Array, sums: Array, stop: Array,
 ) -> None:  # fmt: skip
-    """Propose as many exchanges as there are values, group after group; `_weigh` fills `cell`, `counts`, `sums`."""
-    state = seed[0]
-    columns = result.shape[1]
+    """Propose as many exchanges as there are values, group after group; those that do not make |dev| rise are made.
+
+    Both rows leave one cell of a table and enter another. Where they agree on the other columns two cells change, by
+    the difference of what is summed. `cell`, `counts`, `sums`: space for the cells that change, and by how much.
+    """
+    state, columns, summed = seed[0], result.shape[1], values.shape[1]
     for g in range(len(starts) - 1):
         lo = starts[g]
         size = starts[g + 1] - lo
-        if size < 2:
-            continue
-        for proposal in range(size * columns):
+        for proposal in range(size * columns if size > 1 else 0):
             if proposal % 65536 == 0 and stop[0] != 0:
                 return
             state = next_word(state)
@@ -329,11 +291,44 @@ def _exchange(
             old_left, old_right = published[left, q], published[right, q]
             if old_left == old_right:
                 continue
-            changed, gain = _weigh(published, values, of_column, dev, q, left, right, cell, counts, sums)
-            if gain <= 0:
-                for j in range(changed):
-                    dev[cell[j], 0] += counts[j]
-                    for s in range(values.shape[1]):
-                        dev[cell[j], 1 + s] += sums[j, s]
-                published[left, q], published[right, q] = old_right, old_left
-                result[left, q], result[right, q] = result[right, q], result[left, q]
+            gain, k = np.int64(0), 0
+            for t in range(of_column.shape[1]):
+                first, step = of_column[q, t, 0], of_column[q, t, 1]
+                b, step_b, c, step_c = of_column[q, t, 2], of_column[q, t, 3], of_column[q, t, 4], of_column[q, t, 5]
+                of_left = first + published[left, b] * step_b + published[left, c] * step_c
+                of_right = first + published[right, b] * step_b + published[right, c] * step_c
+                has_sums, leaves, enters = of_column[q, t, 6] == 1 and summed > 0, old_left * step, old_right * step
+                if of_left == of_right:
+                    for index in range(2 if has_sums else 0):
+                        now = of_left + (leaves if index == 0 else enters)
+                        if dev[now, 0] == _LEFT_ALONE:
+                            continue
+                        cell[k], counts[k] = now, 0
+                        for s in range(summed):
+                            moved = np.int64(values[left, s]) - values[right, s]
+                            sums[k, s] = -moved if index == 0 else moved
+                            gain += abs(dev[now, 1 + s] + sums[k, s]) - abs(dev[now, 1 + s])
+                        k += 1
+                    continue
+                for index in range(4):
+                    now = (of_left if index < 2 else of_right) + (leaves if index % 2 == 0 else enters)
+                    count = dev[now, 0]
+                    if count == _LEFT_ALONE:
+                        continue
+                    sign = -1 if index == 0 or index == 3 else 1
+                    cell[k], counts[k] = now, sign * UNIT
+                    gain += abs(count + counts[k]) - abs(count)
+                    for s in range(summed):
+                        sums[k, s] = 0
+                        if has_sums:
+                            sums[k, s] = sign * np.int64(values[left if index < 2 else right, s])
+                            gain += abs(dev[now, 1 + s] + sums[k, s]) - abs(dev[now, 1 + s])
+                    k += 1
+            if gain > 0:
+                continue
+            for j in range(k):
+                dev[cell[j], 0] += counts[j]
+                for s in range(summed):
+                    dev[cell[j], 1 + s] += sums[j, s]
+            published[left, q], published[right, q] = old_right, old_left
+            result[left, q], result[right, q] = result[right, q], result[left, q]
