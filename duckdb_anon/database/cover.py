@@ -19,13 +19,13 @@ from duckdb_anon.database.dates import go_together
 from duckdb_anon.database.plan import NAME, Table
 from duckdb_anon.database.work import Work
 from duckdb_anon.engine.input_sql import as_texts
-from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.engine.transport.column_coding import code_column
 from duckdb_anon.engine.transport.hierarchy_io import read_tree
 from duckdb_anon.kernels.attacks.linked_records import Covered
 from duckdb_anon.kernels.permutation.linked_records import Kept, Rows, kept_rows, linked_groups, permuted_tables
 from duckdb_anon.kernels.permutation.permute_within_groups import permuted_codes
+from duckdb_anon.kernels.rng_streams import generator
 from duckdb_anon.model.coded_table import Attribute, IntArray
 from duckdb_anon.model.errors import AnonError, ColumnError
 from duckdb_anon.model.function_specs import ColumnInfo

@@ -26,11 +26,11 @@ from duckdb_anon.database.work import Work, read_rows
 from duckdb_anon.engine.catalog.catalog import write_comments
 from duckdb_anon.engine.records.release_digest import release_digest, row_checksum
 from duckdb_anon.engine.records.release_seal import sealed
-from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.sql_quoting import ident, idents
 from duckdb_anon.gate.checks import refuse
 from duckdb_anon.gate.source_tables import described_table, tables_of
 from duckdb_anon.kernels.attacks.linked_records import tried
+from duckdb_anon.kernels.rng_streams import generator
 from duckdb_anon.measures.risk.attacks import wilson
 from duckdb_anon.model.errors import AnonError, RequirementError, listed
 from duckdb_anon.model.release_comment import Description

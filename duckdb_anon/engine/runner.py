@@ -20,7 +20,6 @@ import pyarrow as pa
 from duckdb_anon.engine.arrow import give_back
 from duckdb_anon.engine.catalog.person_checks import check_persons
 from duckdb_anon.engine.draws.queried_tables import queried_tables
-from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.transport.column_coding import canonical_order, code_column, reordered, value_texts
 from duckdb_anon.engine.transport.hierarchy_io import read_tree
 from duckdb_anon.engine.transport.input_scan import InputTable, Statement
@@ -36,7 +35,7 @@ from duckdb_anon.engine.transport.result_encoding import (
 )
 from duckdb_anon.kernels import thread_pool
 from duckdb_anon.kernels.cells.table import MeasureCall
-from duckdb_anon.kernels.rng_streams import random_order
+from duckdb_anon.kernels.rng_streams import generator, random_order
 from duckdb_anon.model import progress, released_columns
 from duckdb_anon.model.coded_table import Attribute, CodedTable, IntArray
 from duckdb_anon.model.errors import ColumnError, RequirementError, reported

@@ -10,7 +10,7 @@ the rows of a class. A value is generalized alike in every row, so a person's se
 Paper: LeFevre, DeWitt and Ramakrishnan (2005), Incognito: efficient full-domain k-anonymity; entropy l-diversity as in
 Machanavajjhala et al. (2006). Departures: DuckDB counts the table once, all other counts are rolled up from that; of
 all valid level vectors the one with the least normalized certainty penalty (Xu et al. 2006) is taken, see
-`kernels/lattice/search.py`. Cost: exponential in the attributes at worst; the number of level vectors is known before
+`kernels/lattice_search.py`. Cost: exponential in the attributes at worst; the number of level vectors is known before
 the search, and bounded by `max_nodes`.
 """
 
@@ -20,8 +20,13 @@ from functools import partial
 
 import numpy as np
 
-from duckdb_anon.kernels.lattice.levels import FrequencySet, GeneralizationLevels, generalization_levels
-from duckdb_anon.kernels.lattice.search import least_loss_node, number_of_nodes
+from duckdb_anon.kernels.lattice_search import (
+    FrequencySet,
+    GeneralizationLevels,
+    generalization_levels,
+    least_loss_node,
+    number_of_nodes,
+)
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.partition.interval_rounding import with_edges
 from duckdb_anon.kernels.partition.privacy_models import PrivacyModel, require_table

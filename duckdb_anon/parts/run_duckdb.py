@@ -27,10 +27,10 @@ import pyarrow as pa
 from duckdb_anon.engine.memory_estimate import needed, rows_within, size_of, written
 from duckdb_anon.engine.records.call_text import Recorded, call_on, seed_of_part
 from duckdb_anon.engine.records.private_files import folder_for
-from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.sql_quoting import ident, idents, literal
 from duckdb_anon.engine.transaction import transaction
 from duckdb_anon.gate.release_request import ReleaseRequest
+from duckdb_anon.kernels.rng_streams import generator
 from duckdb_anon.model import progress
 from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError
 from duckdb_anon.model.function_specs import Params

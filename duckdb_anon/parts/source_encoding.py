@@ -21,9 +21,9 @@ from duckdb_anon.engine.catalog.collation import check_types, guard
 from duckdb_anon.engine.input_sql import NUMBER, as_texts, declaring, source_column, truth_of
 from duckdb_anon.engine.memory_estimate import written
 from duckdb_anon.engine.records.call_text import Recorded, seed_of_part
-from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.engine.transport.column_coding import code_counted
+from duckdb_anon.kernels.rng_streams import generator
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import AnonError, RequirementError

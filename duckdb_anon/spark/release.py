@@ -23,9 +23,9 @@ import pyarrow as pa
 from duckdb_anon.engine.input_sql import NUMBER, truth_of
 from duckdb_anon.engine.memory_estimate import needed, written
 from duckdb_anon.engine.records.call_text import call_on
-from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.sql_quoting import ident, idents
 from duckdb_anon.engine.transport.column_coding import code_counted
+from duckdb_anon.kernels.rng_streams import generator
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError, cause_of

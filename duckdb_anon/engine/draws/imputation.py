@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from duckdb_anon.engine.arrow import MOST_ROWS, by_duckdb, in_one_piece, listed_rows, owned, plain
-from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.transport.column_coding import value_texts
 from duckdb_anon.engine.transport.hierarchy_io import read_tree
 from duckdb_anon.engine.transport.input_scan import get, pop
@@ -32,6 +31,7 @@ from duckdb_anon.engine.transport.release_reader import read_tables
 from duckdb_anon.engine.transport.result_encoding import Result, error_result
 from duckdb_anon.kernels import thread_pool
 from duckdb_anon.kernels.plausible import Drawing, LinkedRelease, Release, read_release
+from duckdb_anon.kernels.rng_streams import generator
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
 from duckdb_anon.model.errors import RequirementError, reported

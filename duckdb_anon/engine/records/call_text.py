@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 
 from duckdb_anon.engine.catalog.catalog import Relation
-from duckdb_anon.engine.rng import derived_seed
+from duckdb_anon.kernels.rng_streams import derived_seed
 from duckdb_anon.model.function_specs import ColumnPlan, Method, Params, Roles
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.quoting import literal

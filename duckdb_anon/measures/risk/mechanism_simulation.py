@@ -19,10 +19,10 @@ from sqlglot import exp
 from duckdb_anon.engine.catalog.column_roles import ROLE_PARAMETERS
 from duckdb_anon.engine.planner import parameters_of
 from duckdb_anon.engine.records.call_text import roles_as_arguments
-from duckdb_anon.engine.rng import derived_seed
 from duckdb_anon.engine.runner import ASKED_BY
 from duckdb_anon.engine.sql_quoting import literal, planned
 from duckdb_anon.kernels.attacks.linkage_scores import nearest_rows
+from duckdb_anon.kernels.rng_streams import derived_seed
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, Replay
 from duckdb_anon.model.errors import ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import Params, Roles

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from duckdb_anon.engine.rng import generator
-from duckdb_anon.kernels.rng_streams import spawn_generators
+from duckdb_anon.kernels.rng_streams import generator, spawn_generators
 
 
 @pytest.mark.parametrize("seed", [None, 3])

@@ -154,7 +154,7 @@ def test_how_many_records_a_person_has_is_no_identifier(con):
 
 
 def test_releases_draw_from_a_cipher_and_seeds_from_pcg64():
-    from duckdb_anon.engine.rng import generator
+    from duckdb_anon.kernels.rng_streams import generator
 
     assert type(generator(None).bit_generator).__name__ == "ChaCha"
     assert type(generator(5).bit_generator).__name__ == "PCG64"

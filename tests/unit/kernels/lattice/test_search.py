@@ -6,8 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.lattice.levels import FrequencySet, generalization_levels
-from duckdb_anon.kernels.lattice.search import _Search, least_loss_node, number_of_nodes
+from duckdb_anon.kernels.lattice_search import (
+    FrequencySet,
+    _Search,
+    generalization_levels,
+    least_loss_node,
+    number_of_nodes,
+)
 from duckdb_anon.kernels.partition import privacy_models as models
 from duckdb_anon.model.coded_table import Attribute
 from tests.reference import incognito

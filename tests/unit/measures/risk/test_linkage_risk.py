@@ -7,7 +7,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from duckdb_anon.engine.rng import derived_seed
+from duckdb_anon.kernels.rng_streams import derived_seed
 from duckdb_anon.measures.risk.attackers import ATTACKERS
 from tests.reference import linkage
 

@@ -1,1 +1,0 @@
-"""Full-domain generalization: the lattice of levels, searched for the node of least information loss."""
