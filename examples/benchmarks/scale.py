@@ -4,12 +4,13 @@ Seconds are user and system time of all threads, less what a process takes that 
 before. Memory is the process's peak, Python and libraries (about 0.2 GB) with it.
 
     python examples/benchmarks/scale.py [--rows 10000 100000 1000000] [--parts 2GB] [--peers]
-        [--json scale.json] [--plot scale.png]
+        [--json scale.json] [--plot scale.png] [--multiples]
 
 The table is the census sample of the package, drawn again and again, ages and hours moved by up to two years and hours,
 so that larger tables have more combinations. `--parts` works larger tables in parts within that much memory. `--json`
 names a file that keeps the figures, of earlier runs too. The plot has both axes logarithmic and the exponent of the
-fitted line; `--peers` adds what pycanon and anjana take.
+fitted line; `--peers` adds what pycanon and anjana take. `--multiples` compares, in one process and in memory, with
+a CREATE TABLE AS of the same columns, as text and as whole numbers.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 QI = "['age', 'gender', 'race', 'marital_status', 'education', 'relationship', 'hours_per_week']"
 CALLS = {
@@ -122,7 +125,13 @@ def main() -> None:
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--plot", default="")
     parser.add_argument("--json", default="")
+    parser.add_argument(
+        "--multiples", action="store_true", help="compare with a plain CREATE TABLE AS, and nothing else"
+    )
     given = parser.parse_args()
+    if given.multiples:
+        multiples(max(given.rows), given.methods)
+        return
     results = json.loads(Path(given.json).read_text()) if given.json and Path(given.json).exists() else []
     print(f"{'rows':>12}  {'what':24}{'CPU s':>8}{'rows/s':>12}{'GB':>6}{'x CTAS':>8}  loss")
     with tempfile.TemporaryDirectory() as folder:
@@ -160,6 +169,32 @@ def main() -> None:
                 Path(given.json).write_text(json.dumps(results, indent=1))
             if given.plot:
                 plot(results, given.plot)
+
+
+def multiples(rows: int, methods: list[str]) -> None:
+    """Processor seconds of releases over those of a CREATE TABLE AS, medians of three, run in turn."""
+    import duckdb_anon
+
+    def seconds(con: Any, query: str) -> float:
+        con.execute("drop table if exists released")
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        con.execute(f"create table released as {query}")
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    with tempfile.TemporaryDirectory() as folder, duckdb_anon.connect(threads=2) as con:
+        con.execute(f"attach '{make(Path(folder), rows)}' as made (read_only)")
+        con.execute("create table text as from made.people")
+        names = "gender, race, marital_status, education, relationship".split(", ")
+        coded = ", ".join(f"(dense_rank() over (order by {name}))::integer as {name}" for name in names)
+        con.execute(f"create table numbers as select * replace ({coded}) from text")
+        for table in ("text", "numbers"):
+            for name in methods:
+                query = f"from {CALLS[name].format(table=table, qi=QI)}"
+                seconds(con, query)  # compiles
+                pairs = [(seconds(con, f"from {table}"), seconds(con, query)) for _ in range(3)]
+                plain, release = (statistics.median(each) for each in zip(*pairs, strict=True))
+                print(f"{table:8} {name:24}{release:>8.2f} s  {plain:.3f} s  x {release / plain:.0f}", flush=True)
 
 
 def _warmed(file: Path, methods: list[str]) -> float:
