@@ -167,7 +167,9 @@ def described_by(params: Params) -> tuple[str, str, dict[str, Any], str] | None:
     if params["l_except"] != [STRUCTURAL] or l_of(params) != DEFAULT_L:
         return None
     delta = {"delta": float(params["delta"])}
-    return "l_except", "structural_values", delta, "list(distinct value order by value) filter (where excepted)"
+    # a value that is published as a mean is not named
+    shown = f"excepted and records >= {params.get('sensitive_edges') or 1}"
+    return "l_except", "structural_values", delta, f"list(distinct value order by value) filter (where {shown})"
 
 
 def _exception(column: str) -> str:

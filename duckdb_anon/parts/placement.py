@@ -15,12 +15,11 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from duckdb_anon.engine.catalog.sensitive_coarsening import PARAMETER as EDGES
 from duckdb_anon.engine.input_sql import NUMBER
 from duckdb_anon.engine.records.call_text import Recorded
 from duckdb_anon.engine.transport.hierarchy_io import read_tree
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
-from duckdb_anon.model.errors import ColumnError, ParameterError
+from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.function_specs import ColumnInfo, Cutting
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.parts.split_planner import CODE, PERSON, CodedPart, parts_of
@@ -99,11 +98,6 @@ class CodedRows(ABC):
             raise ParameterError(
                 f"{self.name}: decides for the table as a whole, so it cannot be worked in parts. Leave part_rows and "
                 "memory out, with a larger memory_limit, or use mondrian, muco or anatomy"
-            )
-        if (fewest := params.get(EDGES.name)) is not None:
-            raise ColumnError(
-                f"{self.name}: sensitive_edges := {fewest} would count records in each part of the table alone. "
-                "Release the table in one call, or merge rare values before the call"
             )
         q, combinations = len(self.roles.qi), self.combinations[0]
         sensitive = tuple(replace(a, codes=combinations[:, k]) for k, a in enumerate(self.attributes[q:]))

@@ -110,9 +110,11 @@ def _violations(
     if "rows" in finished:
         yield "rows", f"select abs(count(*) - {rows}) from {release}"
     if "values" in finished and params.get("tables", "uniform") == "uniform":
+        # where individuals have several rows, values are known with their individuals, not with their rows
+        n, counted = ("", "") if original.repeated else (", n", ", count(*) as n")
         for k, column in enumerate(qi):
-            released_counts = f"(select {ident(column)} as value, count(*) as n from {release} group by all)"
-            known = f"(select value, n from {original.values(k)})"
+            released_counts = f"(select {ident(column)} as value{counted} from {release} group by all)"
+            known = f"(select value{n} from {original.values(k)})"
             yield (
                 f"values of {column}",
                 f"select count(*) from ((from {released_counts} except from {known}) union all "
@@ -129,7 +131,7 @@ def _violations(
     if "diverse" in finished and not persons:
         yield from _diverse(recorded, release, qi, sensitive, key)
     if "buckets" in finished:
-        bucket, counts = ident(columns[0]), ident(columns[-1 - len(recorded.roles.keep)])
+        bucket, counts = ident(columns[0]), ident(sensitive[0])
         each = f"select {bucket} as b, any_value({counts}) as m, count(*) as n from {release} group by {bucket}"
         cells = f"select b, n, unnest(map_values(m)) as c from ({each}) as listed"
         summed = f"select b, max(n) as n, sum(c) as total, max(c) as most from ({cells}) as counted group by b"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from duckdb_anon.engine.catalog import sensitive_coarsening as edges
 from duckdb_anon.engine.catalog.catalog import Catalog
 from duckdb_anon.engine.catalog.collation import check_types, guard
 from duckdb_anon.engine.input_sql import NUMBER, as_texts, declaring, source_column, truth_of
@@ -35,7 +37,7 @@ from duckdb_anon.parts.split_planner import CODE, PERSON
 _TYPES = ((2**8, "utinyint"), (2**16, "usmallint"), (2**32, "uinteger"))
 DATABASE = "_anon_parts"
 """Name under which the run's database is attached."""
-_SOURCE = f"{DATABASE}.source"
+_SOURCE, _EDGED = f"{DATABASE}.source", f"{DATABASE}.edged"
 
 
 class Original(CodedRows):
@@ -66,6 +68,7 @@ class Original(CodedRows):
         self._check_disk(rows)
         check_types(self.name, self.coded)
         self.ask(f"select {guard(self.name, self.coded, self.source)}")
+        self._join_rare_values()
         for k, info in enumerate(self.coded):
             self._store_values(k, info)
         joins = "".join(
@@ -80,7 +83,23 @@ class Original(CodedRows):
             f"from {self.source}) as _anon_s{joins}"
         )
         self._check_codes()
+        self.con.execute(f"drop table if exists {_EDGED}")
         return int(rows)
+
+    def _join_rare_values(self) -> None:
+        """Where the call has `sensitive_edges`, read a copy of the original in which rare values are joined."""
+        k = self.recorded.params.get(edges.PARAMETER.name)
+        if k is None:
+            return
+        relation = self.recorded.relation
+        needed_alone = replace(relation, sql=f"(select {self._read(self.columns)} from {self.source})")
+        by_default = edges.PARAMETER.name not in self.recorded.arguments
+        ctes, _ = edges.edged(self.recorded.entry, needed_alone, self.roles, k, by_default)
+        self.con.execute(
+            f"create or replace table {_EDGED} as with {ctes.rstrip().removesuffix(',')} "
+            f"select * exclude ({NUMBER}) from {edges.SOURCE} order by {NUMBER}"
+        )
+        self.source = _EDGED
 
     def lay_out(self, part: str, relation: str) -> None:
         """Make the table `parted`, rows part by part, and `parts`, with the rows and the first row of each."""

@@ -50,7 +50,7 @@ class ReleaseModel:
         bounded: whether every released row is one original row, so that hard bounds exist.
         complete: whether every original row is behind some released row.
         rate: SQL of the probability that an original row was released, where that alone is the weight; '' otherwise.
-        edged: whether sensitive values stand for others too.
+        edged: folded columns in which a value may stand for others too, so that no bound on them holds for certain.
         missing: SQL of the number of original rows that were left out, where that alone is the weight; '' otherwise.
         retyped: released and original type of the columns of which these differ.
         person: the original's person column where released rows are persons without it, folded; '' otherwise.
@@ -63,7 +63,7 @@ class ReleaseModel:
     bounded: bool = True
     complete: bool = True
     rate: str = ""
-    edged: bool = False
+    edged: frozenset[str] = frozenset()
     missing: str = ""
     retyped: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     person: str = ""
@@ -73,7 +73,7 @@ class ReleaseModel:
         """Whether exact columns are the original's: no row was lost, and no value of them replaced."""
         randomized = all(isinstance(factor, RandomizedFactor) for factor in self.factors)
         generalized = self.bounded and not any(factor.signed for factor in self.factors)
-        return bool(self.factors) and self.complete and not self.edged and (randomized or generalized)
+        return bool(self.factors) and self.complete and (randomized or generalized)
 
     @property
     def has_person_lists(self) -> bool:
@@ -163,7 +163,7 @@ def release_model(release: TableInfo, original: TableInfo, learnt: bool = False)
         bounded=contents.bounded and _are_records(contents, release, original),
         complete=contents.complete,
         rate=alone.get("rate", ""),
-        edged=bool(contents.edges),
+        edged=_edged(original, contents),
         missing=missing,
         retyped={
             column.column: (column.value_type, column.original_type)
@@ -172,6 +172,12 @@ def release_model(release: TableInfo, original: TableInfo, learnt: bool = False)
         },
         person=_person(original, contents),
     )
+
+
+def _edged(original: TableInfo, contents: Contents) -> frozenset[str]:
+    """Columns that `sensitive_edges` may have made coarser: all but quasi-identifiers."""
+    quasi = {fold(name) for name, role in original.roles.items() if role == "quasi"}
+    return frozenset(contents.columns.keys() - quasi if contents.edges else ())
 
 
 def _person(original: TableInfo, contents: Contents) -> str:

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 
+from duckdb_anon.engine.catalog.sensitive_coarsening import takes_edges
 from duckdb_anon.engine.records.call_text import Recorded, on_table, recording
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, ParameterError, cause_of
+from duckdb_anon.model.function_specs import Method
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.parts.run_part import message_of
 from duckdb_anon.registry import ENTRIES
@@ -50,7 +52,8 @@ def planned(
     con = connect()
     con.execute("set python_enable_replacements = false")
     # methods that find columns by association read a sample of the rows while they are planned
-    finds = getattr(_BY_NAME.get(fold(call.partition("(")[0].strip())), "resolve_params", None) is not None
+    entry = _BY_NAME.get(fold(call.partition("(")[0].strip()))
+    finds = getattr(entry, "resolve_params", None) is not None
     rows = df.selectExpr("*", "rand() as _anon_order").orderBy("_anon_order").drop("_anon_order").limit(_SAMPLE)
     create_labelled(con, TABLE, df, (rows if finds else df.limit(0)).toArrow())
     trees = {f"tree of {column}": _arrow(tree) for column, tree in hierarchies.items()}
@@ -62,6 +65,13 @@ def planned(
     statement = on_table(call, TABLE).strip()
     if not statement.endswith(")") or statement == call:
         raise ParameterError(f'spark.release: {call!r} is not one call of a method, such as "muco(0.2)"')
+    if isinstance(entry, Method) and entry.parts is not None and takes_edges(entry):
+        if "sensitive_edges" in fold(call):
+            raise ParameterError(
+                "spark.release: sensitive_edges would count records in each part alone. Leave it out, and merge rare "
+                "sensitive values before the call"
+            )
+        arguments += ", sensitive_edges := 1"
     statement = f"{statement[:-1]}{arguments})"
     try:
         with recording(_may_be_released) as recorded:

@@ -5,6 +5,8 @@ columns. `sensitive_edges := k` has the planner put a table with coarser values 
 source: rare numbers and dates are joined with their neighbours and published as the mean, rare names become 'other'.
 Methods, rules and the release then have these values alone, and a constant column of the release has k. Carriers are
 rows of the source, individuals where a column identifies them; a method that leaves rows out may show fewer of them.
+Where the call names no k, numbers and dates of a visible table have 10, which leaves their sum as it is; names and NULL
+stay as they are.
 A sensitive column with a hierarchy is refused: one_to_m_generalize and rmr publish its nodes, each of k persons; the
 others publish leaves, and one in the place of rarer ones would be a false value.
 Cost: a GROUP BY a column, and a join of the rows with its values.
@@ -24,7 +26,7 @@ from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.kernels.jit import compiled
 from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.errors import ColumnError, RequirementError
-from duckdb_anon.model.function_specs import ColumnInfo, Method, Parameter, Roles
+from duckdb_anon.model.function_specs import ColumnInfo, Method, Parameter, Params, Roles
 from duckdb_anon.model.release_formats import EDGES
 from duckdb_anon.model.release_formats.duckdb_types import is_number
 
@@ -131,10 +133,12 @@ def _grouped(counts: Array, starts: Array, ids: Array, seen: Array, k: int, orde
 PARAMETER = Parameter(
     EDGES.word,
     "minimum number of records (individuals) per released sensitive value: rare neighbouring values are published as "
-    "their mean, rare categories become 'other'; 2 or more (default: values are unchanged)",
+    "their mean, rare categories become 'other'; 1 leaves all values unchanged (default: 10 for numbers and dates "
+    "that are not randomized, of a committed table; categories are unchanged)",
     "integer",
-    low=2,
+    low=1,
 )
+DEFAULT = 10
 FUNCTION = "_anon_edges"
 REST = "other"
 SOURCE = "_anon_given"
@@ -146,7 +150,22 @@ def takes_edges(entry: Method) -> bool:
     return all(parameter.name != "epsilon" for parameter in entry.parameters)
 
 
-def edged(entry: Method, relation: Relation, roles: Roles, k: int) -> tuple[str, Relation]:
+def settled(entry: Method, roles: Roles, params: Params) -> Params:
+    """Parameters of a call, with the default of `sensitive_edges`; None where values stay as they are."""
+    if EDGES.word not in params:
+        return params
+    randomized = "randomized" in entry.formats and params["scope"] != "qi"
+    joins = not randomized and any(map(_is_measured, roles.sensitive))
+    k = params[EDGES.word] or (DEFAULT if joins else 1)
+    return {**params, EDGES.word: k if k > 1 else None}
+
+
+def _is_measured(info: ColumnInfo) -> bool:
+    """Whether a column has numbers or dates, which have means."""
+    return bool(info.type) and info.kind == "ordered" and not info.hierarchy
+
+
+def edged(entry: Method, relation: Relation, roles: Roles, k: int, by_default: bool) -> tuple[str, Relation]:
     """CTEs, of which `SOURCE` has the rows with coarser values and `_anon_rn`, and the relation with their types."""
     function = entry.name
     if not roles.sensitive:
@@ -158,11 +177,13 @@ def edged(entry: Method, relation: Relation, roles: Roles, k: int) -> tuple[str,
     ctes = f"_anon_whole as materialized (select *, row_number() over () - 1 as _anon_rn from {relation.sql}),\n"
     replaced, joins, columns = [], [], dict(relation.columns)
     for number, info in enumerate(roles.sensitive):
+        if by_default and not _is_measured(info):
+            continue
         _check(entry, relation, info, k)
         text = info.type.startswith(_TEXT)
         value = f"{ident(info.name)}{'::varchar' if text else ''}"
         columns[info.name] = "VARCHAR" if text else columns[info.name]
-        ctes += _values(function, info, value, person, number, k)
+        ctes += _values(function, info, value, person, number, k, 0 if by_default else k)
         replaced.append(f"_anon_e{number}.r as {ident(info.name)}")
         joins.append(f"left join _anon_e{number} on _anon_whole.{value} is not distinct from _anon_e{number}.v")
     ctes += f"{SOURCE} as (select _anon_whole.* replace ({', '.join(replaced)}) from _anon_whole {' '.join(joins)}),\n"
@@ -190,15 +211,16 @@ def _check(entry: Method, relation: Relation, info: ColumnInfo, k: int) -> None:
         )
 
 
-def _values(function: str, info: ColumnInfo, value: str, person: str | None, number: int, k: int) -> str:
-    """CTEs `_anon_e{number}`: value v and published value r of one column."""
+def _values(function: str, info: ColumnInfo, value: str, person: str | None, number: int, k: int, missing: int) -> str:
+    """CTEs `_anon_e{number}`: value v and published value r of one column; `missing`: fewest rows of NULL."""
     by, ordered, name = f"_anon_v{number}", info.kind == "ordered", info.name
     rare = literal(
         f"{function}: '{name}' is NULL in fewer than sensitive_edges := {k} rows. Leave them out, or give the missing "
         f"value a name [{RequirementError.code}]"
     )
     few = literal(
-        f"{function}: sensitive_edges := {k} is more than the table has carriers of '{name}' [{RequirementError.code}]"
+        f"{function}: sensitive_edges := {k} is more than the table has carriers of '{name}'. Leave the column out, or "
+        f"say sensitive_edges := 1 for exact values [{RequirementError.code}]"
     )
     unnamed = literal(
         f"{function}: rare values of '{name}' have no name they could share. Cast it to VARCHAR, or leave categorical "
@@ -218,7 +240,7 @@ def _values(function: str, info: ColumnInfo, value: str, person: str | None, num
         f"counts: list(n order by i), persons: {persons_of_values}}}) as r from {by} where v is not null),\n"
         f"_anon_m{number} as materialized (select t.r[a.i + 1] as g, {mean} as r from _anon_whole join {by} as a "
         f"on _anon_whole.{value} = a.v cross join {by}t as t where t.r[a.i + 1] < {OTHER} group by g),\n"
-        f"_anon_e{number} as materialized (select a.v, case when a.v is null then case when a.n < {k} then "
+        f"_anon_e{number} as materialized (select a.v, case when a.v is null then case when a.n < {missing} then "
         f"error({rare}) end when t.r is null or len(t.r) = 0 then error({few}) when t.r[a.i + 1] = {OTHER} "
         f"then {other} else coalesce(m.r, b.v) end as r from {by} as a cross join {by}t as t left join {by} as b "
         f"on b.i = t.r[a.i + 1] left join _anon_m{number} as m on m.g = t.r[a.i + 1]),\n"

@@ -76,10 +76,16 @@ def delta_probability(tables: Sequence[CodedTable], params: Params, rng: np.rand
     returns={"attribute": "VARCHAR", "value": "CODE"}
     | fields("records BIGINT, alone BIGINT, excepted BOOLEAN, in_group DOUBLE"),
     needs=("qi", "sensitive"),
+    unit="person",
 )
 def structural_values(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> Answer:
-    """One row a value that muco excepts, or some cut would separate alone in as many records as a group has or more."""
+    """One row a value that muco excepts, or some cut would separate alone in as many records as a group has or more.
+
+    Where individuals have several rows, muco excepts none, and there is no row.
+    """
     table = tables[0]
+    if table.repeated_person is not None:
+        return []
     rows: list[tuple[Any, ...]] = []
     call = refine({**dict.fromkeys(parameter.name for parameter in METHOD.parameters), "tables": "uniform", **params})
     groups = groups_of(table, call, "structural_values")

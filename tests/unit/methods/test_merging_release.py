@@ -82,7 +82,8 @@ def test_rules_that_leave_a_value_to_too_few_rows_are_an_error(con):
     # each value is possible in one row only, so that a release without contradictions would be the table itself
     con.execute("create table t as select i as a, i as s from range(60) r(i)")
     rules = [[f"a = {i}", f"s <> {i}"] for i in range(60)]
-    call = f"merging('t', 2, qi := ['a'], sensitive := 's', rules := {rules}, columns := [['a']], min_bucket := 60)"
+    call = f"merging('t', 2, qi := ['a'], sensitive := 's', rules := {rules}, columns := [['a']], min_bucket := 60, "
+    call += "sensitive_edges := 1)"
     with pytest.raises(duckdb.Error, match="rows that a rule treats alike; the largest l this table can meet is 1"):
         con.execute(f"from {call}").fetchall()
 

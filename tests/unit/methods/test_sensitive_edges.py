@@ -161,7 +161,7 @@ def test_what_cannot_be_joined_is_refused_by_name(made):
         f"muco('people', 0.5, l := 1, {roles}, sensitive := 'wage', categorical := ['wage'])": "no name they could",
         f"muco('people', 0.5, {roles}, sensitive := 'disease', hierarchies := {{'disease': 'tree'}})": "hierarchy tree",
         f"muco('people', 0.5, {roles[:-1]}9999, sensitive := 'wage')": "more than the table has carriers",
-        f"muco('people', 0.5, {roles[:-1]}1, sensitive := 'wage')": "must be at least 2",
+        f"muco('people', 0.5, {roles[:-1]}0, sensitive := 'wage')": "must be at least 1",
         f"muco('(select * replace (case when pid > 4 then wage end as wage) from people)', 0.5, {roles}, "
         "sensitive := 'wage')": None,
         f"muco('(select * replace (case when pid > 4 then null else wage end as wage) from people)', 0.5, l := 1, "
@@ -231,14 +231,66 @@ def test_singling_out_through_wages_falls(shared_data):
         con.execute(f"create table census as from read_csv('{shared_data / 'census.csv'}')")
         roles = "qi := ['AGE', 'SEX', 'RACE', 'MARST', 'UHRSWORK'], sensitive := 'INCWAGE'"
         found = []
-        for more in ("", ", sensitive_edges := 10"):
-            con.execute(f"create or replace table r as from muco('census', 0.1, {roles}{more}, seed := 1)")
+        for k in (1, 10):
+            given = ", sensitive_edges := 1" if k == 1 else ""
+            con.execute(f"create or replace table r as from muco('census', 0.1, {roles}{given}, seed := 1)")
             con.execute(f"""select attack, attacks, note from singling_out('census', 'r', mode := 'univariate',
                 columns := ['INCWAGE'], {roles}, seed := 1)""")
             attack, attacks, note = con.fetchone()
             found.append((attack, attacks))
-            assert ("sensitive values have 10 carriers or more" in note) is bool(more)
-            assert ("sensitive_edges := 10" in note) is not bool(more)
+            assert ("sensitive values have 10 carriers or more" in note) is (k == 10)
+            assert ("sensitive_edges := 10" in note) is (k == 1)
         # each wage that one row shows is one person's; afterwards no wage is shown by one row
         assert found[0][0] > 0.9 and found[0][1] > 20
         assert found[1] == (0.0, 0)
+
+
+def test_numbers_and_dates_have_ten_carriers_by_default_and_names_stay(made):
+    made.execute("create or replace table dated as select *, date '2000-01-01' + wage // 3 as born from people")
+    roles = "qi := ['age', 'sex'], sensitive := ['wage', 'born', 'disease'], row_id := true"
+    made.execute(f"create or replace table r as from mondrian('dated', k := 5, {roles})")
+    for column in ("wage", "born"):
+        rows = f"select min(n) from (select count(*) as n from {{}} group by {column})"
+        assert made.execute(rows.format("dated")).fetchone()[0] < 10 <= made.execute(rows.format("r")).fetchone()[0]
+    joined = "from r join dated on row_id = pid"
+    assert made.execute(f"select count(*) {joined} where r.disease <> dated.disease").fetchall() == [(0,)]
+    assert abs(made.execute(f"select sum(r.wage) / sum(dated.wage) - 1 {joined}").fetchone()[0]) < 0.001
+    made.execute(f"create or replace table r as from mondrian('dated', k := 5, {roles}, sensitive_edges := 1)")
+    same = f"select count(*) {joined} where r.wage = dated.wage and r.born = dated.born"
+    assert made.execute(same).fetchone() == (600,)
+    assert "sensitive_edges" not in [name for name, *_ in made.execute("describe r").fetchall()]
+    plain = made.execute(
+        "select * from rr_distort('people', p := 0.8, qi := ['sex'], sensitive := 'wage') limit 0"
+    ).description
+    assert "sensitive_edges" not in [name for name, *_ in plain]
+
+
+def test_counts_of_quasi_identifiers_have_hard_bounds_beside_joined_values(made):
+    made.execute("create or replace table labelled as from people")
+    for column, role in (("age", "quasi"), ("sex", "quasi"), ("wage", "sensitive")):
+        made.execute(f"comment on column labelled.{column} is 'anon: {role}'")
+    asked = "select original, low, high, confidence from relative_error(?, 'labelled', 'r')"
+    counted, summed = "select count(*) from labelled where age < 40", "select sum(wage) from labelled where age < 40"
+    for k, certain in ((10, False), (1, True)):
+        call = f"mondrian('labelled', k := 5, sensitive_edges := {k})"
+        duckdb_anon.release(made, "r", call, replace=True, independent=True)
+        original, low, high, confidence = made.execute(asked, [counted]).fetchone()
+        assert low <= original <= high and confidence == 1
+        for query in (summed, "select count(*) from labelled where wage > 900"):
+            assert (made.execute(asked, [query]).fetchone()[3] == 1) is certain
+
+
+@pytest.mark.parametrize("call", ["muco('tall', 0.2, l := 1", "mondrian('tall', k := 5", "anatomy('tall', 2"])
+def test_parts_join_rare_values_of_the_whole_table(made, call):
+    made.execute("create or replace table tall as select pid * 100 + i as pid, age, sex, wage from visits, range(4) r(i)")
+    made.execute("update tall set pid = pid // 2")
+    given = f"{call}, qi := ['age', 'sex'], sensitive := 'wage', person := 'pid')"
+    for name, more in (("once", {}), ("parted", {"part_rows": 1000})):
+        duckdb_anon.release(made, name, given, replace=True, independent=True, **more)
+    cell = "unnest(map_keys(wage))" if "anatomy" in call else "wage"
+    once, parted = (
+        made.execute(f"select list(distinct v order by v) from (select {cell} as v from {name})").fetchone()
+        for name in ("once", "parted")
+    )
+    assert once == parted
+    assert made.execute("select distinct sensitive_edges from parted").fetchall() == [(10,)]

@@ -11,7 +11,7 @@ import duckdb_anon
 from duckdb_anon.kernels import cell_suppression
 from duckdb_anon.kernels.cell_suppression import suppressed_cells
 
-QI = "qi := ['age', 'gender', 'education', 'hours_per_week'], sensitive := 'salary'"
+QI = "qi := ['age', 'gender', 'education', 'hours_per_week'], sensitive := 'salary', sensitive_edges := 1"
 CLASSES = "select count(*) as n from {} group by age, gender, education, hours_per_week"
 
 
