@@ -162,7 +162,7 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
         require_no_frequency(entry.name, context.catalog, relation, roles)
     if entry.resolve_params is not None:
         params = {**params, **entry.resolve_params(roles, params, lambda: _sample(entry, context, relation, roles))}
-    params, by_default = edges.settled(entry, roles, params), params.get(edges.PARAMETER.name) is None
+    by_default, params = params.get(edges.PARAMETER.name) is None, dict(edges.settled(entry, roles, params))
     given_roles = roles
     roles, layout = _typed(entry, roles, params)
     if entry.groups is not None and context.arguments.get(ASKED_BY) is not None:
