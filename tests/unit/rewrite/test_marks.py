@@ -23,7 +23,7 @@ def con():
             "case when i % 3 = 0 then 1 + i // 3 % 60 else 40 end as hours, 100 * (i % 7) as pay from range(600) as r(i)"
         )
         for name, call in {
-            "boxes": f"mondrian('p', 10, {ROLES}, seed := 1)",
+            "boxes": f"mondrian('p', 10, {ROLES}, sensitive_edges := 1, seed := 1)",
             "levels": f"incognito('p', 100, {ROLES}, seed := 1)",
             "rr": f"rr_distort('p', p := 0.6, {ROLES}, seed := 1)",
         }.items():
