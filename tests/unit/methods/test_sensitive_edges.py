@@ -282,7 +282,9 @@ def test_counts_of_quasi_identifiers_have_hard_bounds_beside_joined_values(made)
 
 @pytest.mark.parametrize("call", ["muco('tall', 0.2, l := 1", "mondrian('tall', k := 5", "anatomy('tall', 2"])
 def test_parts_join_rare_values_of_the_whole_table(made, call):
-    made.execute("create or replace table tall as select pid * 100 + i as pid, age, sex, wage from visits, range(4) r(i)")
+    made.execute(
+        "create or replace table tall as select pid * 100 + i as pid, age, sex, wage from visits, range(4) r(i)"
+    )
     made.execute("update tall set pid = pid // 2")
     given = f"{call}, qi := ['age', 'sex'], sensitive := 'wage', person := 'pid')"
     for name, more in (("once", {}), ("parted", {"part_rows": 1000})):
