@@ -113,7 +113,7 @@ def test_one_person_has_not_most_rows_of_a_class(visits, call):
     """Five persons in a class of 100 rows are no crowd where 95 of these are one person's."""
     visits.execute("create or replace table many as select case when i < 95 then 0 else i end as pid, 30 as age, "
                    "i % 7 as s from range(100) t(i)")  # fmt: skip
-    roles = "qi := ['age'], sensitive := 's', person := 'pid'"
+    roles = "qi := ['age'], sensitive := 's', person := 'pid', sensitive_edges := 1"
     with pytest.raises(duckdb.Error, match=r"of a group's rows may belong to one individual.* 1/1.052 are|supp"):
         visits.execute(f"from {call}, {roles})").fetchall()
     assert visits.execute("from k_anonymity('many', ['age'], person := 'pid')").fetchall() == [(6.0, 0.95)]
