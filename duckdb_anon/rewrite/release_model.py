@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -36,6 +36,8 @@ from duckdb_anon.rewrite.query.trees import all_of, is_aggregate, literal, quote
 
 _LEARNT_FROM = range(1_000, 500_001)
 """Numbers of rows of a release of cells that plausible tables answer by default."""
+_MANY = 5_000
+"""Rows from which sums of randomized amounts are answered in closed form."""
 
 
 @dataclass(frozen=True)
@@ -277,8 +279,9 @@ def prefers_draws(tree: exp.Query, release: TableInfo, original: TableInfo) -> b
 
     They do where generalized cells are read, or permuted values of buckets and slices together with other columns: the
     closed form takes columns for independent there. Small releases of cells teach too little, and drawing large ones
-    takes long. They do where several randomized columns are, unless the rows are only counted: sums and means of
-    inverted channels multiply the noise. `examples/studies/plausible.py` measures both.
+    takes long. They do where several randomized columns are, unless records are counted, or randomized amounts of many
+    rows added up: the model that is drawn from has too many of the rare values, however many rows there are, and the
+    noise of inverted channels becomes less with the rows. `examples/studies/plausible.py` measures both.
     """
     contents = contents_of(release, original)
     read = {column.name for column in all_of(tree, exp.Column)} & contents.columns.keys()
@@ -286,6 +289,16 @@ def prefers_draws(tree: exp.Query, release: TableInfo, original: TableInfo) -> b
     truths = [column.truth for column in columns]
     if any(column.truth == "exact" and column.cell in ("interval", "set", "node") for column in columns):
         return release.reader.size() in _LEARNT_FROM
-    if truths.count("randomized") > 1:
-        return not all(isinstance(node, (exp.Count, exp.CountIf)) for node in tree.walk() if is_aggregate(node))
+    randomized = {name for name in read if contents.columns[name].truth == "randomized"}
+    if len(randomized) > 1:
+        aggregates = [node for node in all_of(tree, exp.Expr) if is_aggregate(node)]
+        if not all(_is_inverted(node, randomized) for node in aggregates):
+            return True
+        return any(isinstance(node, exp.Sum) for node in aggregates) and (release.reader.size() or 0) < _MANY
     return "permuted" in truths and len({column.carrier for column in columns}) > 1
+
+
+def _is_inverted(node: exp.Expr, randomized: Collection[str]) -> bool:
+    """Whether an aggregate is a count, or a sum of randomized amounts alone."""
+    amounts = {column.name for column in all_of(node, exp.Column)} if isinstance(node, exp.Sum) else set()
+    return isinstance(node, (exp.Count, exp.CountIf)) or (bool(amounts) and amounts <= {*randomized})

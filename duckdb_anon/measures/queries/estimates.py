@@ -70,8 +70,9 @@ SPREAD = Parameter(
 ENGINE = Parameter(
     "engine",
     "what answers: 'closed' a closed form, 'imputed' plausible tables (see impute); 'auto' plausible tables where they "
-    "err less (releases of generalized cells with 1,000 to 500,000 rows, buckets and slices, and all but counts of "
-    "several randomized columns) and where no closed form exists, unless cells are spread evenly",
+    "err less (releases of generalized cells with 1,000 to 500,000 rows, buckets and slices, and several randomized "
+    "columns, but for counts and, from 5,000 rows, sums of them) and where no closed form exists, unless cells are "
+    "spread evenly",
     "text",
     "auto",
     ("auto", "closed", "imputed"),

@@ -131,3 +131,17 @@ def test_quantiles_of_exact_columns_tell_the_values_of_a_randomized_group_apart(
         assert [sex for sex, _ in found] == ["f", "m"]
         for (_, real), (_, estimate) in zip(truth, found, strict=True):
             assert estimate == pytest.approx(real, abs=4)  # the values of a group lie 10 apart at most, groups 100
+
+
+def test_sums_of_randomized_amounts_are_inverted_where_rows_are_many(people):
+    people.execute("create table few as from rr_distort('people', p := 0.8, scope := 'both', seed := 1)")
+    people.execute("create table many as select f.* from few as f, range(13)")
+    amount, other = "sum(age) as x from people where sex = 'f'", "avg(age) as x from people where sex = 'f'"
+    for release, query, method in (
+        ("few", amount, "imputed"), ("many", amount, "closed form"), ("many", other, "imputed"),
+        ("many", "sum(cost) as x from people where sex = 'f' and age < 40", "imputed"),
+    ):  # fmt: skip
+        asked = people.execute(
+            "select method from estimate($1, $2, original := 'people', bounds := 'none')", [f"select {query}", release]
+        )
+        assert asked.fetchall() == [(method,)], (release, query)
