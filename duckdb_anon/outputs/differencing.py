@@ -4,7 +4,7 @@ A new cell is suppressed if its population and those of one or two answered cell
 combination over 1 to threshold - 1 individuals, or, for sums, a difference that breaks the rules of concentration.
 Where the joint atoms of all answers are few, so are single ones and pairs that any linear combination of answers gives
 (Denning, Denning and Schwartz, The tracker, ACM TODS 4(1), 1979).
-Cost: one pass over the rows for eight digits of labels, then work in cells times joint atoms.
+Cost: one pass over the rows for eight digits of labels, then products of sparse matrices (cells by joint atoms).
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import scipy
+from scipy.sparse import csr_array, diags_array, vstack
 
 from duckdb_anon.kernels.partition.sort_count import ranges
 from duckdb_anon.outputs.ledger import Bools, Floats, Hashes, Ints, Population, Rows, numbered
 from duckdb_anon.outputs.policy import Policy
 
 _ATOMS = 1000  # most joint atoms for which every linear combination is looked at
-_MATRIX = 20_000_000  # most cells times joint atoms of answers that are compared together
+_JOINT = 200_000  # most joint atoms of answers that are compared together
 _PROGRAMS = 200  # most groups of rows for which bounds of sums are looked at
 _PAIRS = 1500  # most answered cells of which all pairs are
 
@@ -76,57 +78,59 @@ class _Together:
         self.policy, self.rows, self._numbers, self._new, self._earlier = policy, rows, numbers, new, earlier
         self._largest: dict[str, tuple[Floats, Floats]] = {}
         every = [new, *earlier]
-        cells = sum(len(each.kinds) for each in every)
-        joint = _joint(every, size, _MATRIX // max(cells, 1) if len(earlier) > 1 else size)
+        joint = _joint(every, size, _JOINT if len(earlier) > 1 else size)
         self.is_small = joint is not None
         if joint is not None:
             self._joint, first = joint
-            self.sizes = np.bincount(self._joint, minlength=len(first)).astype(
-                float
-            )  # rows, those that are gone included
+            # rows, those that are gone included
+            self.sizes = np.bincount(self._joint, minlength=len(first)).astype(float)
             self._cells = [each.at(first) for each in every]
 
     def known(self) -> Bools:
         """Which cells are among the answered ones."""
-        found = [_among(self._cells[0][place], self._of(kind, hidden=False))
-                 for place, kind in enumerate(self._new.kinds)]  # fmt: skip
-        return np.array(found, bool)
+        answered = {kind: set(_sets(self._of(kind, hidden=False))) for kind in dict.fromkeys(self._new.kinds)}
+        named = zip(_sets(self._cells[0]), self._new.kinds, strict=True)
+        return np.array([cell in answered[kind] for cell, kind in named], bool)
 
     def refused(self, hidden: Bools) -> Bools:
         """Which cells may not be answered after these answers, of those that no rule hides."""
         refused = np.zeros(len(hidden), bool)
         for kind in dict.fromkeys(self._new.kinds):
             asked = [p for p, k in enumerate(self._new.kinds) if k == kind and not hidden[p]]
-            cells = self._cells[0][asked]
-            known, kept = self._of(kind, hidden=False), self._of(kind, hidden=True)
-            answered = known.astype(float)
+            cells, known = self._cells[0][asked], self._of(kind, hidden=False)
+            is_known, is_kept = (
+                np.array([cell in found for cell in _sets(cells)], bool)
+                for found in (set(_sets(known)), set(_sets(self._of(kind, hidden=True))))
+            )
+            answered = known
             if kind == "count":  # the number of rows of a table is known
-                answered = np.vstack([answered, np.ones((1, len(self.sizes)))])
+                answered = csr_array(vstack([known, csr_array(np.ones((1, len(self.sizes))))]))
             checker = _Answered(self, kind, answered, len(asked))
-            found = np.array([(_among(cell, kept) and not _among(cell, known)) or not checker.takes(cell)
-                              for cell in cells], bool)  # fmt: skip
+            found = (is_kept & ~is_known) | ~np.array(
+                [checker.takes(cells[[place]]) for place in range(len(asked))], bool
+            )
             if found.any() and not checker.is_exact:  # what overlaps them could give them away
-                found = found | (cells.astype(float) @ cells[found].T.astype(float) > 0).any(axis=1)
+                found = found | ((cells @ cells[found].T).sum(axis=1) > 0)
             if kind.startswith("sum ") and not found.all():
-                new = ~found & ~np.array([_among(cell, known) for cell in cells], bool)
+                new = ~found & ~is_known
                 if new.any() and self._bounds(kind[4:], [known, cells[new]]) and not self._bounds(kind[4:], [known]):
                     found = found | new
             refused[asked] = found
         return refused
 
-    def _of(self, kind: str, *, hidden: bool) -> Bools:
-        """Cells of a statistic in earlier answers, answered or hidden ones."""
-        found = [cells[(np.array(each.kinds) == kind) & (each.hidden == hidden)]
+    def _of(self, kind: str, *, hidden: bool) -> csr_array:
+        """Different cells of a statistic in earlier answers, answered or hidden ones."""
+        found = [cells[np.flatnonzero((np.array(each.kinds) == kind) & (each.hidden == hidden))]
                  for each, cells in zip(self._earlier, self._cells[1:], strict=True)]  # fmt: skip
-        every = np.concatenate([np.zeros((0, self._cells[0].shape[1]), bool), *found])
-        return every if not len(every) else np.unique(every, axis=0)
+        every = csr_array(vstack([csr_array((0, len(self.sizes))), *found]))
+        return every[list({cell: place for place, cell in enumerate(_sets(every))}.values())]
 
-    def individuals(self, sets: Bools) -> Floats:
+    def individuals(self, sets: Bools | csr_array) -> Floats:
         """Individuals of sets of joint atoms; those of rows that are gone are rows."""
         counts = np.asarray(sets @ self.sizes)
         if self.rows.person is not None:
             for place in np.flatnonzero((counts > 0) & (counts < self.policy.threshold * self.rows.most)):
-                inside = sets[place][self._at]
+                inside = _dense(sets[[place]])[0].astype(bool)[self._at]
                 counts[place] += len(np.unique(self.rows.person[inside])) - inside.sum()
         return counts
 
@@ -135,14 +139,17 @@ class _Together:
         """Joint atom of each row of the table."""
         return self._joint[self._numbers]
 
-    def _bounds(self, magnitude: str, answered: Sequence[Bools]) -> bool:
+    def _bounds(self, magnitude: str, answered: Sequence[csr_array]) -> bool:
         """Whether sums bound the amount of few individuals within p_percent, as no amount is negative: by programs."""
         amounts, near = self.rows.magnitudes[magnitude], self.policy.p_percent / 100
-        columns, at = np.unique(np.concatenate(answered), axis=1, return_inverse=True)
-        if not (amounts >= 0).all() or columns.shape[1] > _PROGRAMS:
+        every = csr_array(vstack(answered)).tocsc()
+        groups: dict[bytes, int] = {}  # joint atoms in the same cells
+        at = np.array([groups.setdefault(cells, len(groups)) for cells in _sets(every)], np.int64)
+        if not (amounts >= 0).all() or len(groups) > _PROGRAMS:
             return False
-        totals = np.bincount(at.reshape(-1)[self._at], amounts, columns.shape[1])
-        parts = at.reshape(-1) == np.arange(columns.shape[1])[:, None]
+        columns = _dense(every[:, np.unique(at, return_index=True)[1]]) > 0
+        totals = np.bincount(at[self._at], amounts, columns.shape[1])
+        parts = at == np.arange(columns.shape[1])[:, None]
         few = columns.any(axis=0) & (self.individuals(parts) < self.policy.threshold) & (totals > 0)
         for place in np.flatnonzero(few):
             side = np.eye(columns.shape[1])[place]
@@ -154,7 +161,7 @@ class _Together:
                     return True
         return False
 
-    def is_few(self, sets: Bools) -> bool:
+    def is_few(self, sets: Bools | csr_array) -> bool:
         """Whether a set has some, but fewer individuals than the threshold."""
         counts = self.individuals(sets)
         return bool(((counts > 0) & (counts < self.policy.threshold)).any())
@@ -178,99 +185,118 @@ class _Together:
         """Whether the sum over a set of joint atoms breaks the rules of concentration."""
         if self.rows.person is None:
             totals, largest = self._amounts(magnitude)
-            amounts, total = np.sort(largest[:, inside].reshape(-1))[::-1], float(totals[inside].sum())
+            amounts, total = largest[:, inside].reshape(-1), float(totals[inside].sum())
         else:
             chosen = inside[self._at]
             sizes = np.nan_to_num(self.rows.magnitudes[magnitude][chosen], nan=0.0)
-            amounts = np.sort(np.abs(np.bincount(self.rows.person[chosen], sizes)))[::-1]
+            amounts = np.abs(np.bincount(self.rows.person[chosen], sizes))
             total = float(amounts.sum())
+        most = min(max(self.policy.largest, 2), len(amounts))
+        amounts = np.sort(np.partition(amounts, len(amounts) - most)[len(amounts) - most :])[::-1]
         top, two = float(amounts[:1].sum()), float(amounts[:2].sum())
         share = float(amounts[: self.policy.largest].sum())
         return not share <= self.policy.share * total or total - two < self.policy.p_percent / 100 * top
 
 
-def _among(cell: Bools, others: Bools) -> bool:
-    return bool((others == cell).all(axis=1).any())
+def _sets(matrix: csr_array) -> list[bytes]:
+    """The rows of a sparse matrix of zeros and ones (of one by columns: its columns) as keys."""
+    matrix.sort_indices()
+    return [matrix.indices[low:high].tobytes() for low, high in pairwise(matrix.indptr)]
+
+
+def _dense(matrix: Bools | csr_array) -> Floats:
+    return np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix)
 
 
 class _Answered:
     """Answered cells of one statistic, to which further ones are added."""
 
-    def __init__(self, answers: _Together, kind: str, cells: Floats, more: int) -> None:
+    def __init__(self, answers: _Together, kind: str, cells: csr_array, more: int) -> None:
         self._answers, self._kind = answers, kind
         self._sizes, self._few = answers.sizes, answers.policy.threshold
-        self._count = len(cells)
-        self._cells = np.vstack([cells, np.zeros((more, cells.shape[1]))])
-        self._products = (self._cells * self._sizes) @ self._cells.T
+        self._cells = cells
+        self._known = set(_sets(cells))
+        count = cells.shape[0]
+        self._products = np.zeros((count + more, count + more))  # rows that two cells share
+        self._products[:count, :count] = _dense(cells @ diags_array(self._sizes) @ cells.T)
         self._most = answers.rows.most
         self.is_exact = cells.shape[1] <= _ATOMS
         if self.is_exact:  # an orthonormal basis of what linear combinations give
-            basis, weights, _ = scipy.linalg.qr(cells.T, mode="economic", pivoting=True)
+            whole = _dense(cells)
+            basis, weights, _ = scipy.linalg.qr(whole.T, mode="economic", pivoting=True)
             self._basis = basis[:, : int((np.abs(np.diag(weights)) > 1e-9).sum())]
-            self._parts = np.unique(cells > 0, axis=1, return_inverse=True)[1].reshape(-1)  # atoms that no cell divides
-            self._covered: Bools = np.asarray(cells.any(axis=0))
+            self._parts = np.unique(whole > 0, axis=1, return_inverse=True)[1].reshape(-1)  # atoms that no cell divides
+            self._covered: Bools = np.asarray(whole.any(axis=0))
             self._given = self._sets_given(self._parts, self._covered, self._basis)
 
-    def takes(self, cell: Bools) -> bool:
+    def takes(self, cell: csr_array) -> bool:
         """Whether a cell may be answered after the others; it is one of them then."""
-        new = cell.astype(float)
-        answered = self._cells[: self._count]
-        if (answered == new).all(axis=1).any():
+        (name,) = _sets(cell)
+        if name in self._known:
             return True
-        own = (answered * self._sizes) @ new
-        if self._tells(new, answered, own):
+        new = _dense(cell)[0]
+        own = np.asarray(self._cells @ (new * self._sizes))
+        if self._tells(cell, own):
             return False
         if self.is_exact:
             rest = new - self._basis @ (self._basis.T @ new)
             rest -= self._basis @ (self._basis.T @ rest)
             length = float(np.linalg.norm(rest))
             basis = self._basis if length < 1e-7 else np.column_stack([self._basis, rest / length])
-            parts = np.unique(2 * self._parts + cell, return_inverse=True)[1]
-            covered = np.logical_or(self._covered, cell)
+            parts = np.unique(2 * self._parts + (new > 0), return_inverse=True)[1]
+            covered = np.logical_or(self._covered, new)
             given = self._sets_given(parts, covered, basis)
             if not given <= self._given:
                 return False
             self._parts, self._covered, self._basis, self._given = parts, covered, basis, given
-        place = self._count
-        self._cells[place] = new
+        place = self._cells.shape[0]
         self._products[place, :place] = self._products[:place, place] = own
-        self._products[place, place] = float((new * self._sizes) @ new)
-        self._count += 1
+        self._products[place, place] = float(self._sizes @ new)
+        self._cells = csr_array(vstack([self._cells, cell]))
+        self._known.add(name)
         return True
 
-    def _tells(self, cell: Floats, answered: Floats, own: Floats) -> bool:
+    def _tells(self, cell: csr_array, own: Floats) -> bool:
         """Whether a cell and one or two answered ones have a combination over few individuals."""
-        differences = cell - answered
-        if self._answers.is_few(differences != 0):
+        totals = np.diag(self._products)[: len(own)]
+        size = float((cell @ self._sizes)[0])
+        apart = size + totals - 2 * own  # rows in one of the two
+        near = np.flatnonzero((apart > 0) & (apart < self._few * self._most))
+        if self._answers.is_few(abs(self._cells[near] - self._repeated(cell, len(near)))):
             return True
         if self._kind.startswith("sum "):
-            nested = ((differences >= 0).all(axis=1) | (differences <= 0).all(axis=1)) & (differences != 0).any(axis=1)
-            if any(self._answers.concentrated(self._kind[4:], each != 0) for each in differences[nested]):
+            nested = np.flatnonzero((apart > 0) & (own == np.minimum(size, totals)))
+            differences = (_dense(self._cells[[place]] - cell)[0] != 0 for place in nested)
+            if any(self._answers.concentrated(self._kind[4:], difference) for difference in differences):
                 return True
-        if len(answered) > _PAIRS:
+        if len(own) > _PAIRS:
             return False
-        return any(self._pair_tells(cell, answered, own, signs) for signs in ((-1, -1), (-1, 1), (1, 1)))
+        return any(self._pair_tells(cell, own, signs) for signs in ((-1, -1), (-1, 1), (1, 1)))
 
-    def _pair_tells(self, cell: Floats, answered: Floats, own: Floats, signs: tuple[int, int]) -> bool:
+    def _repeated(self, cell: csr_array, times: int) -> csr_array:
+        return cell[np.zeros(times, np.int64)]
+
+    def _pair_tells(self, cell: csr_array, own: Floats, signs: tuple[int, int]) -> bool:
         """Whether a cell and two answered ones, with these signs, leave few individuals."""
         few = (self._few - 1) * self._most
-        totals = answered @ self._sizes
+        totals = np.diag(self._products)[: len(own)]
+        size = float((cell @ self._sizes)[0])
         order = np.argsort(signs[1] * totals)
         # the sum of a combination over few rows is small: at most 3 a row
-        goal = -float(cell @ self._sizes) - signs[0] * totals
+        goal = -size - signs[0] * totals
         low = np.searchsorted(signs[1] * totals[order], goal - 3 * few, "left")
         high = np.searchsorted(signs[1] * totals[order], goal + 3 * few, "right")
-        first = np.repeat(np.arange(len(answered)), high - low)
+        first = np.repeat(np.arange(len(own)), high - low)
         second = order[ranges(low, high - low)]
-        norms = np.diag(self._products)[: len(answered)]
         lengths = (
-            float((cell * self._sizes) @ cell) + norms[first] + norms[second] + 2 * signs[0] * own[first]
+            size + totals[first] + totals[second] + 2 * signs[0] * own[first]
             + 2 * signs[1] * own[second] + 2 * signs[0] * signs[1] * self._products[first, second]
         )  # fmt: skip
         near = np.flatnonzero((lengths > 0.5) & (lengths <= 4 * few) & ((first < second) | (signs[0] != signs[1])))
         for start in range(0, len(near), 1000):
             a, b = first[near[start : start + 1000]], second[near[start : start + 1000]]
-            if self._answers.is_few(cell + signs[0] * answered[a] + signs[1] * answered[b] != 0):
+            combined = self._repeated(cell, len(a)) + signs[0] * self._cells[a] + signs[1] * self._cells[b]
+            if self._answers.is_few(abs(combined).sign()):
                 return True
         return False
 

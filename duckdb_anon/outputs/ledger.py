@@ -16,6 +16,7 @@ from typing import Any
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csc_array, csr_array
 
 from duckdb_anon.engine.records.register import SCHEMA
 from duckdb_anon.engine.sql_quoting import ident
@@ -66,15 +67,15 @@ class Population:
         shape = (len(planes), -(-len(labels) // 8))
         return cls(np.array(planes, np.uint8).reshape(shape), cells, tuple(kinds), np.zeros(len(cells), bool))
 
-    def at(self, rows: Ints) -> Bools:
-        """Cells x rows: whether a cell contains a row, given by its number in the ledger."""
+    def at(self, rows: Ints) -> csr_array:
+        """Cells x rows, sparse: 1 where a cell contains a row, which is the number of one in the ledger."""
         labels = np.zeros(len(rows), np.int64)
         known = rows < 8 * self.planes.shape[1]
         place = rows[known]
         for digit, plane in enumerate(self.planes):
             labels[known] |= ((plane[place >> 3] >> (7 - (place & 7))) & 1).astype(np.int64) << digit
-        outside = np.zeros((len(self.kinds), 1), bool)
-        return np.concatenate([outside, self.cells], axis=1)[:, labels]
+        outside = np.zeros((len(self.kinds), 1))
+        return csr_array(csc_array(np.concatenate([outside, self.cells], axis=1))[:, labels])
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def test_a_total_and_its_parts_in_several_queries_do_not_give_the_missing_part(p
 
 
 def test_answers_that_divide_the_rows_too_finely_are_compared_one_by_one(people, monkeypatch):
-    monkeypatch.setattr(differencing, "_MATRIX", 0)
+    monkeypatch.setattr(differencing, "_JOINT", 0)
     assert not hidden(people, "select sum(x) from t where sex = 'm' and grp in ('b', 'c')")
     assert not hidden(people, "select count(*) from t where grp in ('a', 'b')")
     assert asked(people, "select count(*) from t where grp in ('a', 'b', 'e')") == [(None, "differencing")]
