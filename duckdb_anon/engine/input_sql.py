@@ -74,7 +74,7 @@ def run_ctes(
         requested[ASKED_BY] = context.arguments[ASKED_BY]
     call = to_json(entry.name, roles, params, {**info, **requested, **context.catalog.settings()})
     number, source = f"row_number() over () - 1 as {NUMBER}", relation.rows
-    if params.get(edges.PARAMETER.name) is not None:
+    if edges.are_joined(params):
         source, number = edges.SOURCE, NUMBER
     guarded = guard(entry.name, coded, "_anon_src")
     rows = buffered_rows("_anon_input", f"{{rn: {NUMBER}{row}}}", _ON_ONE_THREAD, guarded)

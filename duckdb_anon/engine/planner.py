@@ -162,16 +162,16 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
         require_no_frequency(entry.name, context.catalog, relation, roles)
     if entry.resolve_params is not None:
         params = {**params, **entry.resolve_params(roles, params, lambda: _sample(entry, context, relation, roles))}
-    by_default, params = params.get(edges.PARAMETER.name) is None, dict(edges.settled(entry, roles, params))
     given_roles = roles
     roles, layout = _typed(entry, roles, params)
+    by_default, params = params.get(edges.PARAMETER.name) is None, dict(edges.settled(entry, roles, params))
     if entry.groups is not None and context.arguments.get(ASKED_BY) is not None:
         layout += (ColumnPlan(GROUP.key, Whole),)
     require_fit(entry, context.catalog, relation, roles, context.arguments)
     note(context, lambda: Recorded(entry, relation, given_roles, _given(entry, context), params, layout))
-    before, fewest = "", params.get(edges.PARAMETER.name)
-    if fewest is not None:
-        before, relation = edges.edged(entry, relation, roles, fewest, by_default)
+    before = ""
+    if edges.are_joined(params):
+        before, relation = edges.edged(entry, relation, roles, params[edges.PARAMETER.name], by_default)
     ran = run_ctes(entry, context, relation, roles, params, declaring(layout), layout)
     return f"{before}{ran},\n{release_select(relation, roles, layout)}"
 

@@ -206,9 +206,9 @@ def _refusal(function: str, node: exp.Expr) -> NoRule:
             return NoRule(f"{function}: there is no rule for {what}; {instead}")
     if isinstance(node, (exp.IgnoreNulls, exp.RespectNulls)):
         node = node.this
-    name = node.name if isinstance(node, exp.Anonymous) else getattr(node, "sql_name", lambda: node.key)()
+    name = node.sql("duckdb").split("(")[0].lower() if isinstance(node, exp.Func) else node.key
     return NoRule(
-        f"{function}: there is no rule for {str(name).lower()}. Ask for count, sum, avg, median, quantile_cont, "
+        f"{function}: there is no rule for {name}. Ask for count, sum, avg, median, quantile_cont, "
         "stddev, variance, corr or regr_slope of columns; min and max where many individuals share them"
     )
 

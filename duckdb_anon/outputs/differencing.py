@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import scipy
@@ -204,8 +205,8 @@ def _sets(matrix: csr_array) -> list[bytes]:
     return [matrix.indices[low:high].tobytes() for low, high in pairwise(matrix.indptr)]
 
 
-def _dense(matrix: Bools | csr_array) -> Floats:
-    return np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix)
+def _dense(matrix: Any) -> Any:
+    return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
 
 
 class _Answered:

@@ -88,13 +88,13 @@ class Original(CodedRows):
 
     def _join_rare_values(self) -> None:
         """Where the call has `sensitive_edges`, read a copy of the original in which rare values are joined."""
-        k = self.recorded.params.get(edges.PARAMETER.name)
-        if k is None:
+        params = self.recorded.params
+        if not edges.are_joined(params):
             return
         relation = self.recorded.relation
         needed_alone = replace(relation, sql=f"(select {self._read(self.columns)} from {self.source})")
         by_default = edges.PARAMETER.name not in self.recorded.arguments
-        ctes, _ = edges.edged(self.recorded.entry, needed_alone, self.roles, k, by_default)
+        ctes, _ = edges.edged(self.recorded.entry, needed_alone, self.roles, params[edges.PARAMETER.name], by_default)
         self.con.execute(
             f"create or replace table {_EDGED} as with {ctes.rstrip().removesuffix(',')} "
             f"select * exclude ({NUMBER}) from {edges.SOURCE} order by {NUMBER}"

@@ -45,8 +45,8 @@ def promises(method: Method, arguments: Mapping[str, Any], roles: Mapping[str, s
         arguments: its parameters as the call was planned: given by name or by position, or filled in.
         roles: role of each released column.
 
-    >>> from duckdb_anon.registry import ENTRIES
-    >>> promises(ENTRIES["mondrian"], {"k": 10}, {"age": "quasi", "wage": "sensitive"})[1][0]
+    >>> from duckdb_anon.methods.mondrian import METHOD
+    >>> promises(METHOD, {"k": 10}, {"age": "quasi", "wage": "sensitive"})[1][0]
     'It does not limit what the release reveals of wage: an attacker who finds a group may infer its values.'
     """
     columns = {role: [c for c, each in roles.items() if each == role] for role in ("sensitive", "insensitive")}

@@ -282,7 +282,7 @@ def _why_unbounded(tree: exp.Query, model: ReleaseModel, question: Question) -> 
             "and one stands for all of its bin"
         )
     if coarser := sorted(model.edged & read):
-        return f"no bounds: values of {listed(coarser)} that few records carry are published as their mean"
+        return f"no bounds: values of {listed(coarser)} that few records carry may be published as their mean"
     rare = sorted(fold(name) for name, tree in original.hierarchies.items() if tree.hidden and fold(name) in read)
     if rare:
         return f"no bounds: values of {listed(rare)} that few records carry are hidden in the published hierarchy"

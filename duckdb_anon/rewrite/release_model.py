@@ -15,6 +15,7 @@ from duckdb_anon.model.release_formats.duckdb_types import (
     comparable,
     is_enum,
     is_text,
+    kind_of_type,
     list_type,
     without_enums,
 )
@@ -165,7 +166,7 @@ def release_model(release: TableInfo, original: TableInfo, learnt: bool = False)
         bounded=contents.bounded and _are_records(contents, release, original),
         complete=contents.complete,
         rate=alone.get("rate", ""),
-        edged=_edged(original, contents),
+        edged=_edged(original, release, contents),
         missing=missing,
         retyped={
             column.column: (column.value_type, column.original_type)
@@ -176,10 +177,15 @@ def release_model(release: TableInfo, original: TableInfo, learnt: bool = False)
     )
 
 
-def _edged(original: TableInfo, contents: Contents) -> frozenset[str]:
-    """Columns that `sensitive_edges` may have made coarser: all but quasi-identifiers."""
+def _edged(original: TableInfo, release: TableInfo, contents: Contents) -> frozenset[str]:
+    """Columns in which rare values may be joined: sensitive numbers and dates, and others if the call said so."""
+    if not contents.edges:
+        sensitive = {name for name, role in original.roles.items() if role == "sensitive"} - original.hierarchies.keys()
+        return frozenset(fold(n) for n, kind in original.columns if n in sensitive and kind_of_type(kind) == "ordered")
+    if release.reader.rows(f"select max({quoted(contents.edges)}) from {release.sql}") == [(1,)]:
+        return frozenset()
     quasi = {fold(name) for name, role in original.roles.items() if role == "quasi"}
-    return frozenset(contents.columns.keys() - quasi if contents.edges else ())
+    return frozenset(contents.columns.keys() - quasi)
 
 
 def _person(original: TableInfo, contents: Contents) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from duckdb_anon.engine.catalog.sensitive_coarsening import takes_edges
 from duckdb_anon.engine.planner import parameters_of
 from duckdb_anon.model.function_specs import REQUIRED, Method, Task
 from duckdb_anon.registry import ENTRIES, METHODS
@@ -62,6 +63,8 @@ def method_call(table: Table, rng: random.Random, method: Method | None = None) 
     seed = f", seed := {rng.randrange(1000)}" if rng.random() < 0.5 else ""
     defaults = {p.name: p.default for p in method.parameters if p.default is not None and p.default is not REQUIRED}
     params = defaults | {name: value(sql) for name, sql in arguments(trial).items()}
+    if takes_edges(method) and rng.random() < 0.75:
+        trial, params = f"{trial}, sensitive_edges := 1", params | {"sensitive_edges": 1}
     return Call(method.name, f"{method.name}({table.argument}, {trial}{estimated}{linked}{seed})", params)
 
 

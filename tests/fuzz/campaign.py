@@ -16,6 +16,7 @@ from typing import Any
 import duckdb
 
 import duckdb_anon
+from duckdb_anon.engine.catalog.sensitive_coarsening import takes_edges
 from duckdb_anon.engine.planner import parameters_of
 from duckdb_anon.model.function_specs import Method
 from duckdb_anon.registry import ENTRIES
@@ -146,14 +147,19 @@ def prove(con: duckdb.DuckDBPyConnection, table: Table, call: Call) -> bool:
     if method.differentially_private:
         proofs.made(con, types)
         return True
+    changed = {"buckets": "qx", "retained": "x", "randomized": "x"}
+    exact = next((changed[f] for f in method.formats if f in changed), "sx")
+    if takes_edges(method) and "sensitive_edges" not in params:  # rare numbers are means
+        if not {"persons", "sliced"} & set(method.formats):
+            proofs.rows_kept(con, types, exact.replace("s", ""))
+        return True
     if "persons" in method.formats:
         proofs.persons(con, table, params, by_class="classes" in method.finished)
         return True
     if "sliced" in method.formats:
         proofs.sliced(con, table, "rel", params, with_fakes="fake" in params)
         return True
-    changed = {"buckets": "qx", "retained": "x", "randomized": "x"}
-    proofs.rows_kept(con, types, next((changed[f] for f in method.formats if f in changed), "sx"))
+    proofs.rows_kept(con, types, exact)
     if "rows" in method.finished:
         proofs.all_rows(con)
     if "buckets" in method.formats:

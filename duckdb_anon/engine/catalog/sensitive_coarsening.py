@@ -151,13 +151,18 @@ def takes_edges(entry: Method) -> bool:
 
 
 def settled(entry: Method, roles: Roles, params: Params) -> Params:
-    """Parameters of a call, with the default of `sensitive_edges`; None where values stay as they are."""
+    """Parameters of a call, with the default of `sensitive_edges`; 1 where values stay as they are."""
     if EDGES.word not in params:
         return params
     randomized = "randomized" in entry.formats and params["scope"] != "qi"
     joins = not randomized and any(map(_is_measured, roles.sensitive))
     k = params[EDGES.word] or (DEFAULT if joins else 1)
-    return {**params, EDGES.word: k if k > 1 else None}
+    return {**params, EDGES.word: k}
+
+
+def are_joined(params: Params) -> bool:
+    """Whether a call with these settled parameters joins rare values."""
+    return (params.get(EDGES.word) or 1) > 1
 
 
 def _is_measured(info: ColumnInfo) -> bool:
@@ -174,7 +179,7 @@ def edged(entry: Method, relation: Relation, roles: Roles, k: int, by_default: b
             "... IS 'anon: sensitive'"
         )
     person = None if roles.person is None else ident(roles.person.name)
-    ctes = f"_anon_whole as materialized (select *, row_number() over () - 1 as _anon_rn from {relation.sql}),\n"
+    ctes = f"_anon_whole as materialized (select *, row_number() over () - 1 as _anon_rn from {relation.rows}),\n"
     replaced, joins, columns = [], [], dict(relation.columns)
     for number, info in enumerate(roles.sensitive):
         if by_default and not _is_measured(info):
@@ -227,14 +232,15 @@ def _values(function: str, info: ColumnInfo, value: str, person: str | None, num
         f"out [{RequirementError.code}]"
     )
     counted = f"count(distinct {person})" if person else "count(*)"
-    persons_of_values = "flatten(list(p order by i))" if person else "null::bigint[]"
-    numbers = f"(select {person} as w, row_number() over () as p from (select distinct {person} from _anon_whole))"
-    source = f"_anon_whole left join {numbers} on w is not distinct from {person}" if person else "_anon_whole"
-    carriers = "list(distinct p)" if person else "null::bigint[]"
+    persons_of_values = "flatten(list(_anon_p order by i))" if person else "null::bigint[]"
+    persons = f"(select distinct {person} from _anon_whole)"
+    numbers = f"(select {person} as _anon_w, row_number() over () as _anon_p from {persons})"
+    source = f"_anon_whole left join {numbers} on _anon_w is not distinct from {person}" if person else "_anon_whole"
+    carriers = "list(distinct _anon_p)" if person else "null::bigint[]"
     mean = _mean(f"_anon_whole.{value}", info.type) if ordered else "null"
     other = literal(REST) if info.type.startswith(_TEXT) else f"error({unnamed})"
     return (
-        f"{by} as materialized (select {value} as v, {counted} as n, {carriers} as p, "
+        f"{by} as materialized (select {value} as v, {counted} as n, {carriers} as _anon_p, "
         f"row_number() over (order by {value} nulls last) - 1 as i from {source} group by {value}),\n"
         f"{by}t as materialized (select {FUNCTION}({{k: {k}::bigint, ordered: {str(ordered).lower()}, "
         f"counts: list(n order by i), persons: {persons_of_values}}}) as r from {by} where v is not null),\n"

@@ -129,7 +129,7 @@ def singling_out(call: MeasureCall) -> Answer:
     release, original = (_numbers(call, which, names) for which in ("release", "original"))
     absent = _numbers(call, "holdout", names) if "holdout" in call.read else None
     edges = call.release.numbers.get(call.release.contents.edges)
-    coarser = "" if edges is None else f"sensitive values have {edges[0]:g} carriers or more"
+    coarser = "" if edges is None or edges[0] == 1 else f"sensitive values have {edges[0]:g} carriers or more"
     rows = []
     for mode in MODES if params["mode"] == "both" else (params["mode"],):
         width = 1 if mode == "univariate" else params["n"]

@@ -11,7 +11,8 @@ import duckdb_anon
 from duckdb_anon.kernels import cell_suppression
 from duckdb_anon.kernels.cell_suppression import suppressed_cells
 
-QI = "qi := ['age', 'gender', 'education', 'hours_per_week'], sensitive := 'salary', sensitive_edges := 1"
+ROLES = "qi := ['age', 'gender', 'education', 'hours_per_week'], sensitive := 'salary'"
+QI = f"{ROLES}, sensitive_edges := 1"
 CLASSES = "select count(*) as n from {} group by age, gender, education, hours_per_week"
 
 
@@ -95,7 +96,7 @@ def test_attackers_take_a_suppressed_cell_for_any_value(people):
             f"create or replace table r as from suppress('people', 5, {QI}, missing := '{missing}', row_id := true, seed := 1)"
         )
         found[missing] = people.execute(
-            f"select identity from linkage_risk('people', 'r', {QI}, seed := 1) where attacker = 'strongest'"
+            f"select identity from linkage_risk('people', 'r', {ROLES}, seed := 1) where attacker = 'strongest'"
         ).fetchone()[0]
     # read as values, NULLs hide nearly everybody: .03
     assert 0.08 < found["value"] <= 0.2 < found["wildcard"] + 0.05

@@ -102,7 +102,9 @@ def test_a_forest_learns_from_few_buckets_of_values_that_no_two_records_share(re
     pytest.importorskip("sklearn")
     with duckdb_anon.connect() as con:
         con.execute(f"create table t as select i % 3 as a, i as s from range({records}) r(i)")
-        con.execute("create table r as from anatomy('t', 4, qi := ['a'], sensitive := 's', row_id := true, seed := 1)")
+        con.execute(
+            "create table r as from anatomy('t', 4, qi := ['a'], sensitive := 's', sensitive_edges := 1, row_id := true, seed := 1)"
+        )
         [(found,)] = con.execute("""select attribute from linkage_risk('t', 'r', qi := ['a'], sensitive := 's',
             call := 'anatomy(4)', seed := 1) where attacker = 'forest'""").fetchall()
         assert 0 <= found <= 1

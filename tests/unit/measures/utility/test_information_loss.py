@@ -111,7 +111,7 @@ def test_attributes_that_cannot_be_generalized_are_left_out(people):
 
 @pytest.mark.parametrize("row_id", ["true", "false"])
 def test_permuting_costs_nothing_and_fake_rows_count(people, row_id):
-    merged = f"columns := [['place'], ['age', 'sex']], fake := 2, min_bucket := 6, row_id := {row_id}, seed := 1"
+    merged = f"columns := [['place'], ['age', 'sex']], fake := 2, min_bucket := 6, row_id := {row_id}, sensitive_edges := 1, seed := 1"
     people.execute(f"create table r as from merging('people', 1, {merged})")
     assert people.execute("select max(distortion_ratio) from distortion_ratio('people', 'r')").fetchone() == (0.0,)
 
