@@ -134,7 +134,8 @@ PARAMETER = Parameter(
     EDGES.word,
     "minimum number of records (individuals) per released sensitive value: rare neighbouring values are published as "
     "their mean, rare categories become 'other'; 1 leaves all values unchanged (default: 10 for numbers and dates "
-    "that are not randomized, of a committed table; categories are unchanged)",
+    "that are not randomized, of a committed table; categories are unchanged). A call that names it releases it as a "
+    "column",
     "integer",
     low=1,
 )

@@ -101,7 +101,7 @@ def test_attackers_take_a_suppressed_cell_for_any_value(people):
     # read as values, NULLs hide nearly everybody: .03
     assert 0.08 < found["value"] <= 0.2 < found["wildcard"] + 0.05
     loss = people.execute(
-        f"select ncp, changed from information_loss('people', 'r', {QI}) where attribute = 'age'"
+        f"select ncp, changed from information_loss('people', 'r', {ROLES}) where attribute = 'age'"
     ).fetchone()
     share = people.execute("select 1 - count(age) / count(*) from r").fetchone()[0]
     assert loss == (pytest.approx(share), pytest.approx(share))

@@ -28,7 +28,7 @@ UNLIKE = [
 
 def asked(con: duckdb.DuckDBPyConnection, column: str, value: str, cell: str, query: str) -> list[tuple]:
     others = "".join(f"{c}, " for c in CONDITIONS if c != column)
-    bucket = "i + 1 as bucket, " if cell == "counts" else ""
+    bucket = "i + 1 as bucket, 1 as sensitive_edges, " if cell == "counts" else ""
     con.execute(
         f"create or replace table r as select {bucket}{others}{CELLS[cell].format(v=value)} as {column} "
         "from (select *, row_number() over () as i from people)"

@@ -13,7 +13,7 @@ def con():
         con.execute("create table p as from (values (5, 1), (null, 2), (20, 3), (21, 4), (30, 5), (31, 6)) t(age, c)")
         con.execute("create table d as from (values (1), (2), (3)) t(x)")
         con.execute(
-            "create table r as from (values ({lower: 20, upper: 21}, 3), ({lower: 20, upper: 21}, 4), "
+            "create table r as select *, 1 as sensitive_edges from (values ({lower: 20, upper: 21}, 3), ({lower: 20, upper: 21}, 4), "
             "({lower: 30, upper: 31}, 5), ({lower: 30, upper: 31}, 6), ({lower: null, upper: null}, 1), "
             "({lower: null, upper: null}, 2)) t(age, c)"
         )
