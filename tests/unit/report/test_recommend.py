@@ -72,7 +72,7 @@ def test_edges_are_recommended_where_sensitive_values_single_out():
             con.execute(f"create or replace table r as {found[0]['call']}")
             least = con.execute(f"select min(n) from (select count(*) as n from r group by {sensitive})").fetchall()
             assert least[0][0] >= 10
-            plain = found[0]["call"].replace(", sensitive_edges := 10", "")
+            plain = found[0]["call"].replace("sensitive_edges := 10", "sensitive_edges := 1")
             con.execute(f"create or replace table plain as {plain}")
             options = f"mode := 'univariate', columns := ['{sensitive}'], {roles}, seed := 1"
             (attacks, note), (left, _) = (
