@@ -101,7 +101,6 @@ class Context:
 
     def release_pair(self, original: Relation, release: Relation, trees: Mapping[str, str]) -> ReleasePair:
         """A release and its original, by which its texts are read; `trees` names the hierarchy table of attributes."""
-        require_visible(self.function, release)
         return ReleasePair(self.function, self.catalog, original, release, self._trees(trees))
 
     def why_unbounded(self, release: Relation) -> str:
