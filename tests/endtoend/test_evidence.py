@@ -66,7 +66,9 @@ def body(folder: Path, edition: str) -> str:
 
 def test_a_release_without_row_id_is_measured_through_one_made_again_by_its_call(folder):
     release = facts(folder, "internal")["releases"][0]
-    assert release["check_release"].startswith("made again by mondrian('people', k := 10, sensitive_edges := 1, row_id := true)")
+    assert release["check_release"].startswith(
+        "made again by mondrian('people', k := 10, sensitive_edges := 1, row_id := true)"
+    )
     before, after = facts(folder, "internal")["original"]["risk"][0], release["risk"][0]
     assert 0 < after["identity"] < before["identity"] <= 1
     assert after["meets_threshold"] == (after["identity_high"] <= 0.2)
