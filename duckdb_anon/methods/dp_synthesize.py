@@ -7,8 +7,8 @@ by `per_person` where there is a person column. The number of rows is noisy as w
 and leaves of hierarchies; other names appear if their noisy count exceeds a threshold, and other ranges are found by
 noisy counts, both paid from epsilon and delta. Refusals (an empty table, a value outside its hierarchy) are not
 covered. Noise is OpenDP's discrete Gaussian (extra `dp`); `seed` imitates it for tests and protects nothing. No
-interval states the errors of sums and counts: a replay misses what tables that were not counted would say, and of its intervals,
-stated .8, .57 of counts and .31 of means held on five tables (epsilon 1).
+interval states the errors of sums and counts: a replay misses what tables that were not counted would say, and of its
+intervals, stated .8, .57 of counts and .31 of means held on five tables (epsilon 1).
 
 Source: McKenna, Miklau and Sheldon (2021), arXiv 2108.04978; AIM: McKenna et al. (2022). Departures: records come from
 exchanges in place of a graphical model; candidates are scored at once; numbers are cut on an adaptive grid. Cost: a
