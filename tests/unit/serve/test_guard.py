@@ -108,5 +108,6 @@ def test_deeply_nested_text_is_refused_and_harms_nothing(guard: Guard) -> None:
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="what a process holds is read from /proc")
 @pytest.mark.parametrize("megabytes", [20, 200, 1000])
 def test_statement_that_memory_does_not_suffice_to_read_is_not_called_refused(megabytes: int) -> None:
+    # DuckDB draws a progress bar where a statement takes longer than two seconds
     done = subprocess.run([sys.executable, "-c", SHORT_OF_MEMORY, str(megabytes)], capture_output=True, text=True)
-    assert done.stdout.split() == ["MemoryError", "frozenset({'visits'})"], done.stderr
+    assert done.stdout.split()[-2:] == ["MemoryError", "frozenset({'visits'})"], done.stderr
