@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
 
+from duckdb_anon.engine.catalog.sensitive_coarsening import PARAMETER as EDGES
 from duckdb_anon.engine.catalog.sensitive_coarsening import takes_edges
 from duckdb_anon.engine.records.call_text import Recorded, on_table, recording
 from duckdb_anon.engine.sql_quoting import ident, literal
@@ -65,13 +66,12 @@ def planned(
     statement = on_table(call, TABLE).strip()
     if not statement.endswith(")") or statement == call:
         raise ParameterError(f'spark.release: {call!r} is not one call of a method, such as "muco(0.2)"')
-    if isinstance(entry, Method) and entry.parts is not None and takes_edges(entry):
-        if "sensitive_edges" in fold(call):
-            raise ParameterError(
-                "spark.release: sensitive_edges would count records in each part alone. Leave it out, and merge rare "
-                "sensitive values before the call"
-            )
-        arguments += ", sensitive_edges := 1"
+    in_parts = isinstance(entry, Method) and entry.parts is not None and takes_edges(entry)
+    if in_parts and EDGES.name in fold(call):
+        raise ParameterError(
+            "spark.release: sensitive_edges would count records in each part alone. Leave it out, and merge rare "
+            "sensitive values before the call"
+        )
     statement = f"{statement[:-1]}{arguments})"
     try:
         with recording(_may_be_released) as recorded:
@@ -82,6 +82,9 @@ def planned(
         raise AnonError(message_of(error, call.partition("(")[0].strip(), statement)) from cause_of(error)
     if found is None:
         raise ParameterError(f'spark.release: {call!r} is not one call of a method, such as "muco(0.2)"')
+    if in_parts:  # the release's description says that values are exact
+        exact = {EDGES.name: 1}
+        found = replace(found, arguments={**found.arguments, **exact}, params={**found.params, **exact})
     typed = ", ".join(f"null::{row[1]} as {ident(row[0])}" for row in described)
     schema = con.sql(f"select {typed} limit 0").to_arrow_table().schema
     return Planned(con, found, trees, pa.schema([column.with_type(in_spark(column.type)) for column in schema]))
