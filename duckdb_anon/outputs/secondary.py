@@ -202,6 +202,8 @@ def _fewest(system: System, hidden: Bools) -> Bools:
     """The cheapest cells to hide, by a mixed integer program; what is hidden already where none is found in time."""
     needs = [(int(cell), side, float(_asked(system, side)[cell])) for side in (1, -1)
              for cell in np.flatnonzero(_asked(system, side) > 0)]  # fmt: skip
+    if not needs:  # no interval around a primary cell can be asked for
+        return hidden
     cells, atoms = system.members.shape
     binaries = np.arange(cells)
     rows, low, high = [], [], []
