@@ -115,11 +115,11 @@ def _bounds_of(r: Reading, steps: Steps, wanted: Bounds) -> FoundBounds:
     inverted = bool(factors) and all(isinstance(factor, RandomizedFactor) for factor in factors)
     sampled = bool(r.model.rate) and not factors
     if not factors and r.model.weight == "1":
-        return _exact_bounds(r, found) if r.model.has_original_values and not r.model.edged & r.read else found
+        return _exact_bounds(r, found) if r.model.has_original_values else found
     if (inverted and r.model.weight == "1") or sampled:
         return found if wanted == "hard" else _intervals(r, steps, found, factors)
     rows_are_original = r.model.bounded and ((r.model.weight == "1" and r.model.complete) or r.model.missing)
-    if not rows_are_original or r.model.edged & r.read or any(factor.signed for factor in factors):
+    if not rows_are_original or any(factor.signed for factor in factors):
         return found
     if _reads_one_bucket_factor(r, factors):
         return _exact_bounds(r, found)
