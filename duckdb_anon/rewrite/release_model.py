@@ -178,14 +178,18 @@ def release_model(release: TableInfo, original: TableInfo, learnt: bool = False)
 
 
 def _edged(original: TableInfo, release: TableInfo, contents: Contents) -> frozenset[str]:
-    """Columns in which rare values may be joined: sensitive numbers and dates, and others if the call said so."""
+    """Columns in which rare values may be joined: sensitive numbers and dates, and others if the call said so.
+
+    Intervals of randomized columns are of what was randomized.
+    """
+    exact = {name for name, content in contents.columns.items() if content.truth != "randomized"}
     if not contents.edges:
         sensitive = {name for name, role in original.roles.items() if role == "sensitive"} - original.hierarchies.keys()
-        return frozenset(fold(n) for n, kind in original.columns if n in sensitive and kind_of_type(kind) == "ordered")
+        kinds = {fold(name): kind_of_type(kind) for name, kind in original.columns if name in sensitive}
+        return frozenset(name for name in exact if kinds.get(name) == "ordered")
     if release.reader.rows(f"select max({quoted(contents.edges)}) from {release.sql}") == [(1,)]:
         return frozenset()
-    quasi = {fold(name) for name, role in original.roles.items() if role == "quasi"}
-    return frozenset(contents.columns.keys() - quasi)
+    return frozenset(exact - {fold(name) for name, role in original.roles.items() if role == "quasi"})
 
 
 def _person(original: TableInfo, contents: Contents) -> str:

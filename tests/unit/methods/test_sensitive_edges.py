@@ -281,6 +281,18 @@ def test_counts_of_quasi_identifiers_have_hard_bounds_beside_joined_values(made)
             assert (made.execute(asked, [query]).fetchone()[3] == 1) is certain
 
 
+@pytest.mark.parametrize("given", ["", ", sensitive_edges := 10"])
+def test_randomized_amounts_keep_their_intervals(made, given):
+    roles = "qi := ['age', 'sex'], sensitive := 'wage'"
+    made.execute("create or replace table paid as select age, sex, wage % 13 as wage from people")
+    call = f"rr_distort('paid', p := 0.8, scope := 'both', {roles}{given})"
+    duckdb_anon.release(made, "r", call, replace=True, independent=True)
+    asked = f"select estimate, low, high, confidence from relative_error(?, 'paid', 'r', {roles})"
+    for query in ("select sum(wage) from paid", "select count(*) from paid where wage > 5"):
+        estimate, low, high, confidence = made.execute(asked, [query]).fetchone()
+        assert low < estimate < high and confidence == 0.95
+
+
 @pytest.mark.parametrize("call", ["muco('tall', 0.2, l := 1", "mondrian('tall', k := 5", "anatomy('tall', 2"])
 def test_parts_join_rare_values_of_the_whole_table(made, call):
     made.execute(
