@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import duckdb_anon
-from duckdb_anon.engine.catalog.sensitive_coarsening import OTHER, grouped, joined, takes_edges
+from duckdb_anon.engine.catalog.sensitive_coarsening import takes_edges
+from duckdb_anon.kernels.rare_value_coding import OTHER, grouped, joined
 from duckdb_anon.registry import METHODS
 
 Carried = dict[Any, set[int]]
