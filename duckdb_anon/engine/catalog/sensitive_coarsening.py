@@ -4,9 +4,9 @@ A sensitive column is published unchanged, so a unique wage identifies its holde
 columns. `sensitive_edges := k` has the planner put a table with coarser values in the place of the
 source: rare numbers and dates are joined with their neighbours and published as the mean, rare names become 'other'
 (`kernels.rare_value_coding`). Methods, rules and the release then have these values alone, and a constant column of the
-release has k. Carriers are rows of the source, individuals where a column identifies them; a method that leaves rows out
-may show fewer of them. Where the call names no k, numbers and dates of a visible table have 10, which leaves their sum
-as it is, names and NULL stay as they are, and the release has no such column.
+release has k. Carriers are rows of the source, individuals where a column identifies them; a method that leaves rows
+out may show fewer of them. Where the call names no k, numbers and dates of a visible table have 10, which leaves their
+sum as it is, names and NULL stay as they are, and the release has no such column.
 A sensitive column with a hierarchy is refused: one_to_m_generalize and rmr publish its nodes, each of k persons; the
 others publish leaves, and one in the place of rarer ones would be a false value.
 Cost: a GROUP BY a column, and a join of the rows with its values.
