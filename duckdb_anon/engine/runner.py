@@ -145,8 +145,8 @@ def run_method(
     check_persons(entry, table.person)
     rng = generator(params["seed"])
     cells = dict(entry.release(table, params, rng))
-    studied = entry.groups is not None and any(plan.name == GROUP.key for plan in layout)
-    groups = entry.groups(table, params) if studied and entry.groups is not None else None
+    names = {plan.name for plan in layout}
+    groups = entry.groups(table, params) if entry.groups is not None and GROUP.key in names else None
     progress.say("writing")
     persons = () if table.person is None else (table.person,)
     attributes = {
@@ -155,7 +155,7 @@ def run_method(
     }
     del table
     count = length(next(iter(cells.values())))
-    if params.get(EDGES.word) is not None:
+    if EDGES.key in names:
         cells[EDGES.key] = Numbers(np.full(count, params[EDGES.word], dtype=np.int64))
     if groups is not None:
         cells[GROUP.key] = Numbers(groups)
