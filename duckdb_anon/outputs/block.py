@@ -199,6 +199,11 @@ def _table(function: str, select: exp.Select) -> exp.Table:
     return exp.Table(**{name: table.args.get(name) for name in ("this", "db", "catalog")})
 
 
+def _called(node: exp.Expr) -> str:
+    """What DuckDB calls a function."""
+    return node.sql(dialect="duckdb").partition("(")[0].lower()
+
+
 def _refusal(function: str, node: exp.Expr) -> NoRule:
     """What there is no rule for."""
     for kind, (what, instead) in _NODES.items():
@@ -206,7 +211,7 @@ def _refusal(function: str, node: exp.Expr) -> NoRule:
             return NoRule(f"{function}: there is no rule for {what}; {instead}")
     if isinstance(node, (exp.IgnoreNulls, exp.RespectNulls)):
         node = node.this
-    name = node.sql("duckdb").split("(")[0].lower() if isinstance(node, exp.Func) else node.key
+    name = _called(node) if isinstance(node, exp.Func) else node.key
     return NoRule(
         f"{function}: there is no rule for {name}. Ask for count, sum, avg, median, quantile_cont, "
         "stddev, variance, corr or regr_slope of columns; min and max where many individuals share them"
@@ -381,8 +386,7 @@ class _Reader:
         """Number of an aggregate."""
         tree, filtered = without_filter(tree)
         condition = self._rowwise(filtered) if filtered is not None else Rowwise("")
-        name = tree.sql(dialect="duckdb").partition("(")[0].lower()
-        name = _SAME.get(name, name)
+        name = _SAME.get(_called(tree), _called(tree))
         if not isinstance(tree, exp.AggFunc) or name not in _FUNCTIONS:
             raise _refusal(self.function, tree)
         arguments, fraction = self._arguments(tree, name)
