@@ -14,7 +14,7 @@ from duckdb_anon.gate.checks import refuse, require_signature
 from duckdb_anon.gate.release_request import ReleaseRequest
 from duckdb_anon.gate.source_tables import SourceTable, clean_comment, described_table
 from duckdb_anon.model.errors import AnonError, cause_of, one_line
-from duckdb_anon.model.release_comment import COLUMN_KEY, KEY, is_release, read_description, table_name
+from duckdb_anon.model.release_comment import COLUMN_KEY, KEY, is_release, read_description
 from duckdb_anon.sql_functions import load
 
 
@@ -80,7 +80,7 @@ def write_release(
     description = read_description(release.comment)
     metadata = {KEY: "" if description is None else description.comment()}
     for column, (_, text) in release.columns.items():
-        metadata[f"{COLUMN_KEY}{column}"] = clean_comment(text, lambda tree: table_name(tree).strip('"'))
+        metadata[f"{COLUMN_KEY}{column}"] = clean_comment(text)
     pairs = ", ".join(f"{literal(key)}: {literal(text)}" for key, text in metadata.items() if text)
     options = "format parquet" + (f", kv_metadata {{{pairs}}}" if pairs else "")
     if not goal.name.lower().endswith(".parquet"):

@@ -18,6 +18,7 @@ from duckdb_anon.model.release_comment import (
     field_comments,
     is_release,
     read_description,
+    table_name,
 )
 from duckdb_anon.model.release_formats.duckdb_types import box_type, is_nested, struct_fields
 
@@ -126,10 +127,14 @@ def described_table(
     return SourceTable(sql, name, comment, {column: (kind, comments.get(column)) for column, kind in rows})
 
 
-def clean_comment(text: str | None, tree: Callable[[str], str]) -> str:
+def _alone(tree: str) -> str:
+    return table_name(tree).strip('"')
+
+
+def clean_comment(text: str | None, tree: Callable[[str], str] = _alone) -> str:
     """What a column's comment says of roles and hierarchies, without other text, such as paths.
 
-    `tree`: name of a hierarchy where the comment is going.
+    `tree`: name of a hierarchy where the comment is going; by default its own, without a database.
     """
     labels = {name: label_of(comment) for name, comment in field_comments(text).items()}
     own = label_of(text)

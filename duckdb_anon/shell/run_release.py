@@ -19,7 +19,7 @@ from duckdb_anon.gate.checks import refuse
 from duckdb_anon.gate.files import write_parquet
 from duckdb_anon.gate.source_tables import clean_comment, described_table
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.model.release_comment import Description, read_description, table_name
+from duckdb_anon.model.release_comment import Description, read_description
 from duckdb_anon.release_api import release
 from duckdb_anon.report.anon_report import require_extra
 from duckdb_anon.report.findings import Findings, Plan
@@ -32,13 +32,14 @@ from duckdb_anon.shell.run_input import read_table
 _OPTIONS = ("key", "independent", "deleted", "changed")
 RELEASE = ("name", "original", "call", "checks", "output", "evidence", *_OPTIONS)
 REGISTER = "anon_register"
+# classes do not bound the risk where values are exchanged: there the method's delta does
+_OF_RECORDS = "select coalesce({delta}, (select prosecutor from reidentification_risk({release})))"
 _COUNTED = {
     "k": "select k from k_anonymity({release})",
     "l": "select value from l_diversity({release}) where measure = 'frequency'",
     "t": "select t from t_closeness({release})",
-    # classes do not bound the risk where values are exchanged: there the method's delta does
-    "prosecutor": "select coalesce({delta}, (select prosecutor from reidentification_risk({release})))",
-    "journalist": "select coalesce({delta}, (select prosecutor from reidentification_risk({release})))",
+    "prosecutor": _OF_RECORDS,
+    "journalist": _OF_RECORDS,
 }
 _OF_POPULATION = "select highest from k_map({table}, {population})"
 _ATTACK = "select identity_high, advantage from linkage_risk({pair}, seed := 1) where attacker = 'strongest'"
@@ -151,7 +152,7 @@ def write_file(con: duckdb.DuckDBPyConnection, name: str, file: Path) -> None:
         return
     table, columns = comments(con, ident(name))
     goal = f"{OUT}.main.{ident(name)}"
-    labels = {name: clean_comment(text, lambda tree: table_name(tree).strip('"')) for name, text in columns.items()}
+    labels = {column: clean_comment(text) for column, text in columns.items()}
 
     def write() -> None:
         con.execute(f"create table {goal} as from {ident(name)}")
