@@ -12,7 +12,7 @@ individual's records are permuted record by record, and what is known of all of 
 
 Source: Li et al. (2020), arXiv 2008.10771, sections 3 and 4. Departures: the tables are uniform, and groups are cut by
 squared error, that of sensitive columns too, never between equal values, so they are often larger than needed
-(`muco_groups` counts them); `tables := 'linear'` gives the paper's tables of least expected change (`muco_lp`).
+(`muco_groups` counts them); `tables := 'linear'` is the paper's algorithm (`muco_lp`).
 Cost: O(n log n) times the quasi-identifiers, and as much for the repair.
 """
 
@@ -40,7 +40,7 @@ from duckdb_anon.kernels.random_output_tables.min_changed import require_movable
 from duckdb_anon.kernels.random_output_tables.output_tables import MutualCover, uniform_cover
 from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.methods import muco_lp
-from duckdb_anon.methods.partition_params import WIDTHS, cut_by_person, cutting, least_size, plain_layout, unchanged
+from duckdb_anon.methods.partition_params import cut_by_person, least_size, plain_layout, unchanged
 from duckdb_anon.methods.privacy_spec import all_of, every_column
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
@@ -52,21 +52,6 @@ from duckdb_anon.model.released_columns import Cells, Coded
 
 PAPER = "Li, B., Li, Y., et al. (2020), arXiv 2008.10771"
 DEFAULT_L = 2.0
-LINEAR = (
-    Parameter(
-        "cut", "linear: 'loss' (default) cuts where information loss falls most, 'median' as Mondrian", "text", None,
-        ("loss", "median"),
-    ),
-    Parameter(
-        "width", "linear: attribute that a median cut takes first: by 'range' (default), distinct values or squared "
-"spread", "text", None, WIDTHS,
-    ),
-    Parameter("subdivide", "linear: 'assign' splits each group into small ones with distinct sensitive values "
-              "(default: "
-"'none')", "text", None, ("none", "assign")),
-    Parameter("balance", "linear: 0 least expected change, 1 each group's histogram kept on average; in [0, 1] "
-              "(default: 0.75)", "number", None, low=0, high=1),
-)  # fmt: skip
 GROUPING = (
     Parameter(
         "delta", "maximum probability of re-identifying a record, in (0, 1], for an attacker who knows the groups: "
@@ -77,7 +62,6 @@ GROUPING = (
 "values; linear: ceil(1/delta), the minimum)", "number", low=1),
     Parameter("tables", "'uniform': columns are permuted inside groups; 'linear': the paper's tables of least "
 "expected change", "text", "uniform", ("uniform", "linear")),
-    *LINEAR,
     Parameter(
         "repair", "exchange cells inside groups until counts of three columns, and sums of numeric sensitive columns "
 "in cells of three, fit (default: true)", "boolean",
@@ -102,12 +86,11 @@ def refine(params: dict[str, Any], function: str = "muco") -> dict[str, Any]:
             if params.get(name) is not None:
                 raise ParameterError(f"{function}: {name} belongs to tables := 'uniform'; leave it out")
         return muco_lp.refine(params)
-    for name in muco_lp.DEFAULTS:
-        if params.get(name) is not None:
-            raise ParameterError(
-                f"{function}: {name} := {literal(params[name])} belongs to the paper's random output tables; say "
-                "tables := 'linear' with it, or leave it out"
-            )
+    if params.get("min_changed") is not None:
+        raise ParameterError(
+            f"{function}: min_changed := {literal(params['min_changed'])} belongs to the paper's random output tables; "
+            "say tables := 'linear' with it, or leave it out"
+        )
     if params["repair"] is None:
         params["repair"] = True
     if params["l_except"] is None:
@@ -241,7 +224,7 @@ def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
             "one call, or say l := 1"
         )
     if params["tables"] == "linear":
-        return cutting(params, *muco_lp.required(table, params))
+        return Cutting("median", *muco_lp.required(table, params), "spread")
     if repeated:
         return cut_by_person("sse", max(least_size(params), l_of(params)))
     return Cutting("sse", *required(table, params, least_size(params), persons=False))
@@ -339,10 +322,6 @@ METHOD = Method(
     parameters=(
         *GROUPING,
         MIN_CHANGED,
-        Parameter(
-            "unchanged", "linear: records with too few new values: 'exchange' them with others of the group (default), "
-"or 'redraw' as in the paper", "text", None, ("exchange", "redraw"),
-        ),
         L_EXCEPT,
     ),
     layout=plain_layout,

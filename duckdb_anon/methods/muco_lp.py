@@ -7,9 +7,8 @@ varies on too few of them get values from outside it, which no table bounds (`mu
 one attribute's table as if groups were known; it does not bound the risk of re-identification. Tables with several
 records of an individual are refused.
 
-Source: Li et al. (2020), arXiv 2008.10771, sections 3 and 4. Departures: groups are cut where boxes save most;
-`balance` mixes the cheapest table with one that keeps each group's histogram; records that drew nothing new exchange
-values within their group. Cost: O(n log n d), then one small linear program for each distinct pattern of gaps.
+Source: Li et al. (2020), arXiv 2008.10771, sections 3 and 4. Departure: with no sensitive column, or several, groups
+are not divided into small ones. Cost: O(n log n d), then one small linear program for each distinct pattern of gaps.
 """
 
 from __future__ import annotations
@@ -20,28 +19,21 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.partition.m_invariance import assign
+from duckdb_anon.kernels.partition.partition import partition
 from duckdb_anon.kernels.partition.privacy_models import FrequencyDiversity, KAnonymity, PrivacyModel
 from duckdb_anon.kernels.random_output_tables.min_changed import randomize_unchanged
 from duckdb_anon.kernels.random_output_tables.output_tables import MutualCover, cover
-from duckdb_anon.methods.partition_params import cut_groups
 from duckdb_anon.methods.privacy_spec import all_of, every_column
 from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.function_specs import Params
-
-DEFAULTS: dict[str, Any] = {
-    "cut": "loss",
-    "width": "range",
-    "subdivide": "none",
-    "balance": 0.75,
-    "min_changed": 1.0,
-    "unchanged": "exchange",
-}
+from duckdb_anon.model.progress import tick
 
 
 def refine(params: dict[str, Any]) -> dict[str, Any]:
     """Fill in l and the parameters of the tables, and check l against delta."""
-    params |= {name: value for name, value in DEFAULTS.items() if name in params and params[name] is None}
+    if "min_changed" in params and params["min_changed"] is None:
+        params["min_changed"] = 1.0
     least = ceil(1 / params["delta"])
     if params["l"] is None:
         params["l"] = float(least)
@@ -56,7 +48,7 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
 def required(table: CodedTable, params: Params) -> tuple[PrivacyModel, CodeArray | None]:
     """What every group must satisfy, and the sensitive codes that are read for it."""
     # dealing needs whole numbers of different sensitive values
-    least = float(ceil(params["l"])) if params["subdivide"] == "assign" else params["l"]
+    least = float(ceil(params["l"])) if len(table.sensitive) == 1 else params["l"]
     if not table.sensitive:
         return KAnonymity(ceil(least)), None
     sensitive, each = every_column(table.sensitive, lambda _: FrequencyDiversity(least))
@@ -66,7 +58,8 @@ def required(table: CodedTable, params: Params) -> tuple[PrivacyModel, CodeArray
 def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntArray:
     """Group of each row under the grouping parameters, shape (n,).
 
-    Without a sensitive column the groups have at least ceil(l) rows; with several, each is l-diverse in every group.
+    With one sensitive column, groups have about l rows of different values, dealt from larger ones. Without a sensitive
+    column they have at least ceil(l) rows; with several, each is l-diverse in every group.
     """
     if table.repeated_person is not None:
         raise ParameterError(
@@ -75,31 +68,26 @@ def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntA
         )
     requirement, sensitive = required(table, params)
     try:
-        groups = cut_groups(function, table.qi, sensitive, requirement, params)
+        groups = partition(table.qi, sensitive, requirement, cut="median", width="spread", tick=tick, function=function)
     except RequirementError as error:
         most = table.rows / max((int(np.bincount(a.codes).max()) for a in table.sensitive), default=1)
         raise RequirementError(
             f"{error}; so l := {floor(most * 1000 + 1e-6) / 1000:g} and delta := 1/{max(1, floor(most))} are the "
             "strictest it can have"
         ) from error
-    if params["subdivide"] == "assign":
-        if sensitive is None or len(table.sensitive) > 1:
-            raise ParameterError(
-                f"{function}: subdivide := 'assign' deals by one sensitive column; name it in sensitive := '...'"
-            )
-        groups = assign(groups, sensitive, ceil(params["l"]))
-    return groups
+    return (
+        assign(groups, sensitive, ceil(params["l"])) if len(table.sensitive) == 1 and sensitive is not None else groups
+    )
 
 
 def covers(table: CodedTable, params: Params, groups: IntArray) -> list[MutualCover]:
     """Random output tables of each quasi-identifier, verified."""
-    return [cover(attribute, groups, params["delta"], params["balance"]) for attribute in table.qi]
+    return [cover(attribute, groups, params["delta"]) for attribute in table.qi]
 
 
 def drawn(table: CodedTable, params: Params, rng: np.random.Generator) -> list[CodeArray]:
     """Released codes of every quasi-identifier."""
     tables = covers(table, params, groups_of(table, params))
     codes = [c.draw(rng) for c in tables]
-    swap = params["unchanged"] == "exchange"
-    published, _ = randomize_unchanged(tables, codes, params["min_changed"], rng, exchange=swap)
+    published, _ = randomize_unchanged(tables, codes, params["min_changed"], rng)
     return list(published)

@@ -53,10 +53,10 @@ def timed(work: Callable[[], object], rounds: int) -> tuple[float, float]:
     return taken[0], min(taken)
 
 
-def speed(name: str, qi: list[Attribute], groups: np.ndarray, balance: float, rounds: int = 3) -> None:
+def speed(name: str, qi: list[Attribute], groups: np.ndarray, rounds: int = 3) -> None:
     """Print the time of all attributes for each delta."""
     for delta in DELTAS:
-        first, best = timed(lambda d=delta: [cover(a, groups, d, balance) for a in qi], rounds)
+        first, best = timed(lambda d=delta: [cover(a, groups, d) for a in qi], rounds)
         print(f"{name:32} delta 1/{round(1 / delta):<3} first {first:6.3f} s  best {best:6.3f} s")
     print(f"{'':32} peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB")
 
@@ -67,7 +67,7 @@ def exactness_on_census(qi: list[Attribute], groups: np.ndarray) -> None:
         worst, programs, start = 0.0, 0, time.perf_counter()
         for attribute in qi:
             classes = find_classes(attribute, groups)
-            cost = cover(attribute, groups, delta, 0.0).cost
+            cost = cover(attribute, groups, delta).cost
             for patterns in find_patterns(attribute.kind, classes, classes.first):
                 distance = spread(attribute.kind, patterns.gaps)
                 expected = np.array([merged_cost(d, c, delta) for d, c in zip(distance, patterns.count, strict=True)])
@@ -104,7 +104,7 @@ def exactness_on_random_groups(number: int) -> None:
     worst, own, reference = 0.0, 0.0, 0.0
     for attribute, delta in random_groups(number):
         start = time.perf_counter()
-        cost = cover(attribute, np.zeros(len(attribute.codes), dtype=np.int64), delta, 0.0).cost[0]
+        cost = cover(attribute, np.zeros(len(attribute.codes), dtype=np.int64), delta).cost[0]
         middle = time.perf_counter()
         distance = distances(attribute)
         expected = merged_cost(distance, np.bincount(attribute.codes), delta)
@@ -126,12 +126,12 @@ def main() -> None:
     *qi, income = coded("census", (*CENSUS, "INCWAGE"))
     leaves = partition(tuple(qi), income.codes, FrequencyDiversity(10), cut="median", width="spread")
     small = assign(leaves, income.codes, 10)
-    speed("census, paper's groups", qi, small, 0.0)
-    speed("census, groups cut by loss", qi, partition(tuple(qi), income.codes, FrequencyDiversity(10), cut="loss"), 0.5)
+    speed("census, paper's groups", qi, small)
+    speed("census, groups cut by loss", qi, partition(tuple(qi), income.codes, FrequencyDiversity(10), cut="loss"))
     if given.million:
         *wide, income_wide = coded(MILLION, (*CENSUS, "INCWAGE"))
         groups = partition(tuple(wide), income_wide.codes, FrequencyDiversity(10), cut="loss")
-        speed(f"1M rows, {groups.max() + 1:,} groups", wide, groups, 0.5, 1)
+        speed(f"1M rows, {groups.max() + 1:,} groups", wide, groups, 1)
     exactness_on_census(qi, small)
     exactness_on_random_groups(given.groups)
 

@@ -209,8 +209,7 @@ def linear(k: int) -> Call:
     """The paper's MuCo."""
 
     def call(t: CodedTable, g: np.random.Generator) -> Released:
-        given = {"cut": "median", "width": "spread", "balance": 0.0, "unchanged": "redraw"}
-        published, _ = run(muco.METHOD, t, g, delta=1 / k, tables="linear", **given)
+        published, _ = run(muco.METHOD, t, g, delta=1 / k, tables="linear")
         return published, None
 
     return call

@@ -22,7 +22,6 @@ def people(con):
         ("muco('people', 0.2, qi := ['age'], person := 'who')", ["who", "no column"]),
         ("muco('people', 0.2, qi := ['age'], tables := 'linear', l := 2)", ["l := 2", "1/delta", "5"]),
         ("muco('people', 0.1, qi := ['age'], sensitive := 'disease', tables := 'linear')", ["l = 10", "largest l", "9"]),
-        ("muco('people', 0.2, qi := ['age'], balance := 0.5)", ["balance", "tables := 'linear'"]),
         ("muco('people', 0.2, qi := ['age'], min_changed := 1)", ["min_changed", "tables := 'linear'"]),
         ("muco('people', 0.2, qi := ['age'], repair := true, tables := 'linear')", ["repair", "uniform"]),
         ("muco('people', 0.2, qi := ['age'], sensitive := 'disease', l := 99)", ["l = 99", "l := 9", "l := 1"]),

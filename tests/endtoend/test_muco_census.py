@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 pytestmark = pytest.mark.campaign
-PAPER = ", cut := 'median', width := 'spread', subdivide := 'assign', balance := 0, unchanged := 'redraw'"
+PAPER = ", tables := 'linear'"
 WORKLOAD = "aggregate := 'sum(INCWAGE)', style := 'half', selectivity := 0.5, " \
            "categorical := ['SEX', 'RACE', 'RELATE', 'MARST', 'EDUC']"  # fmt: skip
 # delta: information loss of the authors' code
@@ -30,7 +30,7 @@ def release(census):
     def made(delta: str, setting: str, seed: int) -> str:
         name = f"r_{delta.replace('/', '_')}_{'paper' if setting else 'default'}_{seed}"
         census.execute(f"""create temp table {name} as
-            from muco('census', {delta}, tables := 'linear', l := 10, row_id := true, seed := {seed}{setting})""")
+            from muco('census', {delta}, l := 10, row_id := true, seed := {seed}{setting})""")
         return name
 
     return made

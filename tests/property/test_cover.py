@@ -33,9 +33,9 @@ def groups(draw: st.DrawFn, delta: float, largest: int = 45) -> tuple[Attribute,
 
 
 @given(st.data(), DELTAS)
-def test_without_balance_no_table_is_cheaper(data, delta):
+def test_no_table_is_cheaper(data, delta):
     attribute, group = data.draw(groups(delta, 30))
-    tables = cover(attribute, group, delta, 0.0)
+    tables = cover(attribute, group, delta)
     for number in range(tables.classes.groups):
         codes, count = np.unique(attribute.codes[group == number], return_counts=True)
         distance = distances(attribute)[np.ix_(codes, codes)]
@@ -52,13 +52,6 @@ def test_merging_equal_records_and_dropping_empty_columns_lose_nothing(values, d
     if len(values) < int(np.ceil(1 / delta - 1e-9)):
         assert expected is None
         with pytest.raises(RequirementError):
-            cover(attribute, group, delta, 0.0)
+            cover(attribute, group, delta)
     else:
-        assert cover(attribute, group, delta, 0.0).cost[0] == pytest.approx(expected, abs=1e-6 * (1 + max(values)))
-
-
-@given(st.data(), DELTAS)
-def test_full_balance_keeps_the_expected_histogram(data, delta):
-    attribute, group = data.draw(groups(delta))
-    tables = cover(attribute, group, delta, 1.0)
-    assert tables.column_mass == pytest.approx(tables.classes.count, abs=1e-5)
+        assert cover(attribute, group, delta).cost[0] == pytest.approx(expected, abs=1e-6 * (1 + max(values)))

@@ -8,9 +8,7 @@ output value takes the classes in order of price minus distance. This is column 
 programs. The end is certified: with no profitable ray left the prices are a dual solution. A program that does not get
 there is solved by HiGHS.
 
-`balance` b publishes (1 - b) of each ray as the value nearest to its records (the paper's optimum, b = 0) and b as a
-member drawn in proportion to mass, which preserves the group's expected histogram. Both satisfy delta, and so do their
-mixtures. Cost: about 2r pivots of O(r^2 log r) for r classes.
+Each ray is published as the value nearest to its records. Cost: about 2r pivots of O(r^2 log r) for r classes.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ _STAY_PENALTY = 2e-9
 """Added to the distance of a value to itself: of equally cheap rays the one with fewest unchanged records is taken."""
 
 
-def random_output_tables(kind: Kind, gaps: FloatArray, count: IntArray, delta: float, balance: float) -> FloatArray:
+def random_output_tables(kind: Kind, gaps: FloatArray, count: IntArray, delta: float) -> FloatArray:
     """Return the table of each program.
 
     Args:
@@ -44,7 +42,6 @@ def random_output_tables(kind: Kind, gaps: FloatArray, count: IntArray, delta: f
         gaps: shape (programs, classes - 1).
         count: records in each class, shape (programs, classes).
         delta: largest share of one record in a column.
-        balance: share published as a random member of the ray, in [0, 1].
 
     Returns:
         Probability that a record of class g is published as class j, shape (programs, classes, classes).
@@ -61,11 +58,11 @@ def random_output_tables(kind: Kind, gaps: FloatArray, count: IntArray, delta: f
         batch = open_programs[start : start + size]
         progress.say("random output tables", start / len(open_programs))
         progress.tick()
-        table[batch] = _solve_batch(spread(kind, gaps[batch]), count[batch].astype(np.float64), delta, balance)
+        table[batch] = _solve_batch(spread(kind, gaps[batch]), count[batch].astype(np.float64), delta)
     return table
 
 
-def _solve_batch(distance: FloatArray, count: FloatArray, delta: float, balance: float) -> FloatArray:
+def _solve_batch(distance: FloatArray, count: FloatArray, delta: float) -> FloatArray:
     weight, mass = np.zeros_like(count), np.zeros_like(distance)
     solved = np.zeros(len(count), dtype=bool)
     if count.shape[1] <= _WIDEST_SIMPLEX:
@@ -74,25 +71,21 @@ def _solve_batch(distance: FloatArray, count: FloatArray, delta: float, balance:
     for program in np.flatnonzero(~solved):
         progress.tick()
         weight[program], mass[program] = cheapest_columns(distance[program], count[program], delta)
-    published = (1.0 - balance) * _nearest_values(distance, mass, balance > 0.0) + balance * mass
-    table = np.matmul(np.swapaxes(weight[:, :, None] * mass, 1, 2), published)
+    table = np.matmul(np.swapaxes(weight[:, :, None] * mass, 1, 2), _nearest_values(distance, mass))
     table[table < _TIE] = 0.0
     return np.asarray(table / table.sum(axis=2, keepdims=True))
 
 
-def _nearest_values(distance: FloatArray, mass: FloatArray, keep_histogram: bool) -> FloatArray:
+def _nearest_values(distance: FloatArray, mass: FloatArray) -> FloatArray:
     """Return the shares in which each ray is published as each class, at least cost; shape as `mass`.
 
-    Of equally near values, the one that fewest records have, or all in proportion to mass for the histogram.
+    Of equally near values, the one that fewest records have.
     """
     cost = np.matmul(mass, distance)
     slack = _TIE * distance.max(axis=(1, 2))[:, None, None]
     tied = cost <= cost.min(axis=2, keepdims=True) + slack
-    if keep_histogram:
-        share = tied * np.maximum(mass, 1e-12)
-    else:
-        lightest = np.where(tied, mass, np.inf).min(axis=2, keepdims=True)
-        share = (tied & (mass <= lightest + _TIE)).astype(np.float64)
+    lightest = np.where(tied, mass, np.inf).min(axis=2, keepdims=True)
+    share = (tied & (mass <= lightest + _TIE)).astype(np.float64)
     return np.asarray(share / share.sum(axis=2, keepdims=True))
 
 

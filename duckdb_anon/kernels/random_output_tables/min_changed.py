@@ -1,11 +1,10 @@
 """MuCo's last step: no record is released with all of its quasi-identifiers unchanged.
 
-Every record that drew fewer than `min_changed` new values gets more, in up to three steps. With `exchange`, it and a
-random record of its group exchange their drawn values of one attribute: every drawn histogram stays as it was. Then, as
-in Li et al. (2020), Algorithm 2, an attribute is picked with probability in proportion to its spread in the group
-relative to the table's, and its value redrawn; the paper leaves the draw open, here it is the value of a random record
-of the group that has another one. Records whose group is constant on too many attributes, for which the paper's loop
-never ends, move to the nearest other value of the table where that step is relatively smallest.
+Every record that drew fewer than `min_changed` new values gets more. As in Li et al. (2020), Algorithm 2, an attribute
+is picked with probability in proportion to its spread in the group relative to the table's, and its value redrawn; the
+paper leaves the draw open, here it is the value of a random record of the group that has another one. Records of a
+group that is constant on too many attributes, for which the paper's loop never ends, move to the nearest other value of
+the table where that step is relatively smallest.
 
 Guarantee, checked: at least `min_changed` attributes of every record differ from the original. Values of these steps
 are not drawn from the tables, so delta may be exceeded slightly. Cost: linear.
@@ -25,9 +24,6 @@ from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntA
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.progress import tick
 
-_ROUNDS = 30
-_PATIENCE = 8
-_SMALL = 1e-3
 Codes = NDArray[np.int32]
 
 
@@ -36,8 +32,6 @@ def randomize_unchanged(
     drawn: Sequence[CodeArray],
     min_changed: float,
     rng: np.random.Generator,
-    *,
-    exchange: bool = False,
 ) -> tuple[list[CodeArray], int]:
     """Change records until each differs from its original on at least `min_changed` attributes.
 
@@ -46,7 +40,6 @@ def randomize_unchanged(
         drawn: drawn codes of each of them, n rows each.
         min_changed: attributes that must differ, 0 .. number of quasi-identifiers; a fraction on top requires
             one more of that share of the records, drawn at random.
-        exchange: exchange drawn values inside groups first, which preserves every histogram as it was drawn.
 
     Returns:
         The new codes, and how many records were stuck.
@@ -64,8 +57,6 @@ def randomize_unchanged(
     codes = np.stack(drawn)
     original = np.stack([a.codes for a in attributes])
     spread = np.stack([_relative_spread(c) for c in covers])
-    if exchange:
-        exchange_values(covers, codes, original, spread, required, rng)
     rows = by_group.rows[((codes != original).sum(axis=0) < required)[by_group.rows]]
     odds = spread[:, by_group.group_of_row[rows]]
     odds = odds * np.stack([_share_of_others(c.classes, rows) for c in covers])
@@ -115,93 +106,12 @@ def _share_of_others(classes: Classes, rows: IntArray) -> FloatArray:
     return np.asarray(1.0 - classes.count[of_row] / size)
 
 
-def exchange_values(
-    covers: Sequence[MutualCover],
-    codes: Codes,
-    original: Codes,
-    spread: FloatArray,
-    required: IntArray,
-    rng: np.random.Generator,
-) -> None:
-    """Exchange drawn values inside groups, in place; records that find no partner stay as they are.
-
-    Attributes are picked by how readily the record's table moves it, over the attribute's relative spread: the least
-    distortion first. No record that has enough changed attributes ends with too few.
-    """
-    by_group = covers[0].classes
-    order = by_group.rows
-    # Sorted by group, partners lie close together in memory.
-    state = _State(codes[:, order], original[:, order], required[order])
-    group = by_group.group[by_group.class_of_sorted]
-    bounds = by_group.starts[by_group.first]
-    rows = np.flatnonzero(state.changed < state.required)
-    odds = _exchange_odds(covers, order[rows], spread[:, group[rows]])
-    for turn in range(_ROUNDS):
-        tick()
-        short = state.changed[rows] < state.required[rows]
-        rows, odds = rows[short], odds[:, short]
-        if not len(rows):
-            break
-        pick = pick_attribute(odds * ~state.differs[:, rows], rng)
-        start = bounds[group[rows]]
-        size = bounds[group[rows] + 1] - start
-        partner = start + np.minimum((rng.random(len(rows)) * size).astype(np.int64), size - 1)
-        good = state.harmless(rows, partner, pick)
-        swapped = state.swap(rows[good], partner[good], pick[good])
-        if turn >= _PATIENCE and swapped < 0.01 * len(rows):
-            break
-    codes[:, order] = state.codes
-
-
-def _exchange_odds(covers: Sequence[MutualCover], rows: IntArray, spread: FloatArray) -> FloatArray:
-    """Return the weight of each attribute for each of `rows`, 0 where its group has a single value."""
-    moves = np.stack([1.0 - c.unchanged[c.classes.class_of_row[rows]] for c in covers])
-    varied = spread > 0
-    return np.asarray(np.where(varied, (moves + _SMALL) / np.where(varied, spread, 1.0), 0.0))
-
-
-def pick_attribute(odds: FloatArray, rng: np.random.Generator) -> IntArray:
+def _pick_attribute(odds: FloatArray, rng: np.random.Generator) -> IntArray:
     """Pick an attribute for each row by its odds, shape (attributes, rows); any where all are 0."""
     tick()
     total = np.cumsum(odds, axis=0)
     chosen = (total <= rng.random(odds.shape[1]) * total[-1]).sum(axis=0)
     return np.asarray(np.minimum(chosen, len(odds) - 1))
-
-
-class _State:
-    """Drawn and original codes with what differs, updated swap by swap."""
-
-    def __init__(self, codes: Codes, original: Codes, required: IntArray) -> None:
-        self.codes = codes
-        self.original = original
-        self.required = required
-        self.differs = codes != original
-        self.changed: IntArray = self.differs.sum(axis=0)
-
-    def harmless(self, rows: IntArray, partner: IntArray, pick: IntArray) -> NDArray[np.bool_]:
-        """Return which swaps change the row and leave its partner with enough changes."""
-        ours, theirs = self.codes[pick, rows], self.codes[pick, partner]
-        before = self.changed[partner]
-        after = before - self.differs[pick, partner] + (ours != self.original[pick, partner])
-        good: NDArray[np.bool_] = (ours != theirs) & ~self.differs[pick, rows]
-        good &= after >= np.minimum(before, self.required[partner])
-        return good
-
-    def swap(self, rows: IntArray, partner: IntArray, pick: IntArray) -> int:
-        """Carry out the swaps in which neither record takes part in an earlier one; return how many."""
-        number = np.arange(len(rows))
-        earliest = np.full(len(self.changed), len(rows))
-        np.minimum.at(earliest, rows, number)
-        np.minimum.at(earliest, partner, number)
-        free = (earliest[rows] == number) & (earliest[partner] == number)
-        left, right, attribute = rows[free], partner[free], pick[free]
-        codes = self.codes
-        codes[attribute, left], codes[attribute, right] = codes[attribute, right], codes[attribute, left]
-        for touched in (left, right):
-            differs = codes[attribute, touched] != self.original[attribute, touched]
-            self.changed[touched] += differs.astype(np.int64) - self.differs[attribute, touched]
-            self.differs[attribute, touched] = differs
-        return len(left)
 
 
 def _redraw(
@@ -218,7 +128,7 @@ def _redraw(
     open_odds = odds * ~differs * (differs.sum(axis=0) < required[rows])
     changeable = open_odds.any(axis=0)
     rows = rows[changeable]
-    pick = pick_attribute(open_odds[:, changeable], rng)
+    pick = _pick_attribute(open_odds[:, changeable], rng)
     uniform = rng.random(len(rows))
     for number, cover in enumerate(covers):
         picked = pick == number

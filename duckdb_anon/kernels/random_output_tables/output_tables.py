@@ -4,9 +4,9 @@ Released: for each record one value of its group, drawn from its row of a random
 delta-probability, checked on the finished tables by `verify`: in every column no record has more than the share delta
 of the column's mass, so at least 1/delta records may have any released value. It does not bound the risk of
 re-identification by delta; see Li et al. (2020), arXiv 2008.10771, section 3. `cover` builds the tables of least
-expected distance (section 4), mixed with tables that preserve the histogram; `uniform_cover` those that permuting
-columns draws from. Departure: output values are those of the group, which loses nothing for |difference|, tree and 0/1
-distances. Cost: a sort, then one small linear program for each distinct pattern of gaps and counts.
+expected distance (section 4); `uniform_cover` those that permuting columns draws from. Departure: output values are
+those of the group, which loses nothing for |difference|, tree and 0/1 distances. Cost: a sort, then one small linear
+program for each distinct pattern of gaps and counts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ from duckdb_anon.model.errors import ParameterError, RequirementError
 TOLERANCE = 1e-7
 _RECIPROCAL_TOLERANCE = 1e-9
 _EXACT_WIDTH = 256
-_BALANCED_WIDTH = 10
 Entries = tuple[IntArray, IntArray, FloatArray]
 
 
@@ -127,12 +126,6 @@ class MutualCover:
         weight = self.classes.count[self.row] * self.probability
         return _summed(self.column, weight, len(self.classes.code))
 
-    @cached_property
-    def unchanged(self) -> FloatArray:
-        """Probability that a record of each class is released with its original value, shape (classes,)."""
-        diagonal = self.column == self.row
-        return _summed(self.row[diagonal], self.probability[diagonal], len(self.classes.code))
-
     @property
     def max_ratio(self) -> float:
         """Largest share of one record in the mass of a column: the delta these tables attain."""
@@ -164,17 +157,15 @@ class MutualCover:
         }
 
 
-def cover(
-    attribute: Attribute, group_of_row: IntArray, delta: Fraction | Decimal | float, balance: float = 0.5
-) -> MutualCover:
-    """Build the random output tables of one attribute for all groups.
+def cover(attribute: Attribute, group_of_row: IntArray, delta: Fraction | Decimal | float) -> MutualCover:
+    """Build the random output tables of least expected distance of one attribute for all groups.
+
+    The least to 1e-7 of the group's range a record; groups of more than 256 different values are cut first and come
+    close.
 
     Args:
         attribute: codes and distances of the column, n rows.
         delta: largest share of one record in the mass of a column, in (0, 1].
-        balance: 0 gives the least expected distance (to 1e-7 of the group's range a record; groups of more
-            than 256 different values are cut first and come close), 1 preserves the expected histogram of every
-            group. Above 0 groups of more than 10 different values are cut where that costs least.
 
     Returns:
         The tables, verified.
@@ -185,18 +176,17 @@ def cover(
 
     >>> codes = np.array([0, 0, 1], dtype=np.int32)
     >>> age = Attribute("age", "ordered", codes, np.array([28.0, 29.0]), 2, -1, np.array([0, 2]))
-    >>> tables = cover(age, np.zeros(3, dtype=np.int64), 0.5, balance=0.0)
+    >>> tables = cover(age, np.zeros(3, dtype=np.int64), 0.5)
     >>> round(float(tables.cost[0]), 6), round(tables.max_ratio, 6)
     (1.0, 0.5)
     """
     required = Delta.of(delta)
     classes = find_classes(attribute, group_of_row)
     required.require(np.bincount(group_of_row, minlength=classes.groups).astype(np.int64))
-    width = _EXACT_WIDTH if balance == 0.0 else _BALANCED_WIDTH
-    pieces = cut_wide_groups(classes, required.smallest_group, width)
+    pieces = cut_wide_groups(classes, required.smallest_group, _EXACT_WIDTH)
     entries = []
     for patterns in find_patterns(attribute.kind, classes, pieces):
-        tables = random_output_tables(attribute.kind, patterns.gaps, patterns.count, required.value, balance)
+        tables = random_output_tables(attribute.kind, patterns.gaps, patterns.count, required.value)
         entries.append(_expand(patterns, tables))
     result = _assemble(attribute, classes, entries)
     result.verify(required)

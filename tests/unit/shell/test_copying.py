@@ -8,7 +8,7 @@ import pytest
 from duckdb_anon.shell.render import render
 from duckdb_anon.shell.session import without_foreign_position
 
-CALL = "muco('people', delta := 0.05, width := 'range', subdivide := 'assign', qi := ['age', 'gender', 'education'])"
+CALL = "muco('people', delta := 0.05, qi := ['age', 'gender', 'education'])"
 
 
 @pytest.mark.skipif(not hasattr(duckdb.DuckDBPyRelation, "materialize"), reason="DuckDB 1.5 keeps no rows to list")

@@ -1,4 +1,4 @@
-"""Programs of every kind against a general solver, and the balanced tables."""
+"""Programs of every kind against a general solver."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from tests.reference.cover_lp import distances, merged_cost, ordered
 
 def test_a_very_wide_group_costs_what_a_general_solver_says():
     attribute = ordered(np.random.default_rng(3).normal(size=90))
-    tables = cover(attribute, np.zeros(90, dtype=np.int64), 0.3, 0.0)
+    tables = cover(attribute, np.zeros(90, dtype=np.int64), 0.3)
     assert tables.cost[0] == pytest.approx(merged_cost(distances(attribute), np.ones(90), 0.3), abs=1e-6)
 
 
@@ -21,27 +21,15 @@ def test_an_uncertified_program_is_handed_to_the_general_solver(monkeypatch):
         return Rays(np.zeros(count.shape), np.zeros(distance.shape), np.zeros(len(count), dtype=bool))
 
     monkeypatch.setattr(lp_solver, "cheapest_rays", give_up)
-    tables = cover(ordered([10, 10, 11, 14]), np.zeros(4, dtype=np.int64), 1 / 3, 0.0)
+    tables = cover(ordered([10, 10, 11, 14]), np.zeros(4, dtype=np.int64), 1 / 3)
     assert tables.cost[0] == pytest.approx(13 / 3)
-    assert cover(ordered([10, 10, 11, 14]), np.zeros(4, dtype=np.int64), 1 / 3, 1.0).max_ratio <= 1 / 3 + 1e-7
+    assert tables.max_ratio <= 1 / 3 + 1e-7
 
 
 def test_a_batch_cut_short_reports_its_programs_as_unsolved(monkeypatch):
     monkeypatch.setattr(lp_solver, "_PROFIT", -1.0)
     rays = cheapest_rays(1.0 - np.eye(3)[None], np.array([[2.0, 2.0, 2.0]]), 0.25)
     assert not rays.solved.any()
-
-
-@pytest.mark.parametrize("delta", [1 / 5, 0.37])
-def test_balance_moves_the_expected_histogram_in_proportion(delta):
-    attribute, group = ordered(np.random.default_rng(2).integers(0, 9, 60)), np.repeat([0, 1, 2], 20)
-    error = {}
-    for balance in (0.25, 0.5, 0.75):
-        tables = cover(attribute, group, delta, balance)
-        error[balance] = tables.column_mass - tables.classes.count
-    assert error[0.25] == pytest.approx(3 * error[0.75], abs=1e-6)
-    assert error[0.5] == pytest.approx(2 * error[0.75], abs=1e-6)
-    assert np.abs(error[0.5]).max() > 0.01
 
 
 def test_gaps_do_not_overflow_for_numbers_of_any_size():

@@ -30,7 +30,7 @@ DRAWS = 4000
 @pytest.fixture
 def tables():
     values = np.random.default_rng(0).integers(0, 12, 60)
-    return cover(ordered(values), np.repeat([0, 1, 2], [10, 20, 30]), 0.2, 0.5)
+    return cover(ordered(values), np.repeat([0, 1, 2], [10, 20, 30]), 0.2)
 
 
 def test_draws_come_at_the_frequencies_of_the_table(tables):

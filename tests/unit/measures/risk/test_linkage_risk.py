@@ -53,12 +53,12 @@ def expected(
 @pytest.mark.parametrize(("attacker", "most"), [("likelihood", None), ("likelihood_excluding", 2)])
 def test_the_learned_channel_is_that_of_the_call_run_on_the_release(con, attacker, most):
     original = table(con, "original", 60, 2)
-    call = "muco(0.5, tables := 'linear', balance := 0.5)"
+    call = "muco(0.5, tables := 'linear')"
     con.execute(
-        f"create table release as from muco('original', 0.5, tables := 'linear', balance := 0.5, {LABELS}, row_id := true, seed := 3)"
+        f"create table release as from muco('original', 0.5, tables := 'linear', {LABELS}, row_id := true, seed := 3)"
     )
     again = con.execute(
-        f"from muco('release', 0.5, tables := 'linear', balance := 0.5, {LABELS}, row_id := true, "
+        f"from muco('release', 0.5, tables := 'linear', {LABELS}, row_id := true, "
         f"seed := {derived_seed(11, 'simulation')})"
     ).fetchall()
     rows = con.execute("from release").fetchall()
@@ -93,7 +93,7 @@ def test_an_undistorted_copy_is_found_up_to_equal_rows(con):
     equal = Counter(r[:3] for r in rows)
     wanted = sum(1 / equal[r[:3]] for r in rows) / len(rows)
     # delta 1 with nothing that must change is a call that moves nothing
-    call = "call := $$muco(1, tables := 'linear', balance := 0, min_changed := 0)$$"
+    call = "call := $$muco(1, l := 1, repair := false)$$"
     for attacker, identity in con.execute(
         f"select attacker, identity from linkage_risk('original', 'release', {LABELS}, {call})"
     ).fetchall():
