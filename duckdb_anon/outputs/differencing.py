@@ -1,7 +1,9 @@
 """Differencing: what several answers tell when they are subtracted.
 
-A new cell is suppressed if its population and those of one or two answered cells of the same statistic have a linear
-combination over 1 to threshold - 1 individuals, or, for sums, a difference that breaks the rules of concentration.
+A new cell is suppressed if its population and those of one or two answered cells have a linear combination over 1 to
+threshold - 1 individuals, or, for sums of one magnitude, a difference that breaks the rules of concentration. Whatever
+the statistics are: a sum and a mean, two variances or two magnitudes give the number of individuals, and with a mean of
+all others a variance gives the amount of the last one.
 Where the joint atoms of all answers are few, so are single ones and pairs that any linear combination of answers gives
 (Denning, Denning and Schwartz, The tracker, ACM TODS 4(1), 1979).
 Cost: one pass over the rows for eight digits of labels, then products of sparse matrices (cells by joint atoms).
@@ -27,6 +29,7 @@ _ATOMS = 1000  # most joint atoms for which every linear combination is looked a
 _JOINT = 200_000  # most joint atoms of answers that are compared together
 _PROGRAMS = 200  # most groups of rows for which bounds of sums are looked at
 _PAIRS = 1500  # most answered cells of which all pairs are
+_ANY = ""  # in place of a statistic: all of them
 
 
 class Comparison:
@@ -95,34 +98,37 @@ class _Together:
 
     def refused(self, hidden: Bools) -> Bools:
         """Which cells may not be answered after these answers, of those that no rule hides."""
-        refused = np.zeros(len(hidden), bool)
-        for kind in dict.fromkeys(self._new.kinds):
-            asked = [p for p, k in enumerate(self._new.kinds) if k == kind and not hidden[p]]
-            cells, known = self._cells[0][asked], self._of(kind, hidden=False)
-            is_known, is_kept = (
-                np.array([cell in found for cell in _sets(cells)], bool)
-                for found in (set(_sets(known)), set(_sets(self._of(kind, hidden=True))))
-            )
-            answered = known
-            if kind == "count":  # the number of rows of a table is known
-                answered = csr_array(vstack([known, csr_array(np.ones((1, len(self.sizes))))]))
-            checker = _Answered(self, kind, answered, len(asked))
-            found = (is_kept & ~is_known) | ~np.array(
-                [checker.takes(cells[[place]]) for place in range(len(asked))], bool
-            )
-            if found.any() and not checker.is_exact:  # what overlaps them could give them away
-                found = found | ((cells @ cells[found].T).sum(axis=1) > 0)
-            if kind.startswith("sum ") and not found.all():
-                new = ~found & ~is_known
-                if new.any() and self._bounds(kind[4:], [known, cells[new]]) and not self._bounds(kind[4:], [known]):
-                    found = found | new
-            refused[asked] = found
-        return refused
+        kinds, again = self._new.kinds, self.known()
+        kept = {kind: set(_sets(self._of(kind, hidden=True))) for kind in {"count", *kinds}}
+        named = zip(_sets(self._cells[0]), kinds, strict=True)
+        # what a number of individuals is hidden for is no statistic of theirs either
+        refused = np.array([cell in kept[kind] or cell in kept["count"] for cell, kind in named], bool) & ~again
+        for kind in dict.fromkeys([_ANY, *(kind for kind in kinds if kind.startswith("sum "))]):
+            asked = [place for place, each in enumerate(kinds) if kind in (_ANY, each) and not hidden[place]]
+            refused[asked] |= self._tell(kind, self._cells[0][asked], again[asked], refused[asked])
+        return refused & ~hidden
+
+    def _tell(self, kind: str, cells: csr_array, again: Bools, found: Bools) -> Bools:
+        """Which of some cells of a statistic tell too much beside the answered ones; `found` are refused already."""
+        known = self._of(kind, hidden=False)
+        answered = known
+        if kind == _ANY:  # the number of rows of a table is known
+            answered = csr_array(vstack([known, csr_array(np.ones((1, len(self.sizes))))]))
+        checker = _Answered(self, kind, answered, len(again))
+        found = found | ~np.array([checker.takes(cells[[place]]) for place in range(len(again))], bool)
+        if found.any() and not checker.is_exact:  # what overlaps them could give them away
+            found = found | ((cells @ cells[found].T).sum(axis=1) > 0)
+        if kind != _ANY and not found.all():
+            new = ~found & ~again
+            if new.any() and self._bounds(kind[4:], [known, cells[new]]) and not self._bounds(kind[4:], [known]):
+                found = found | new
+        return found
 
     def _of(self, kind: str, *, hidden: bool) -> csr_array:
-        """Different cells of a statistic in earlier answers, answered or hidden ones."""
-        found = [cells[np.flatnonzero((np.array(each.kinds) == kind) & (each.hidden == hidden))]
-                 for each, cells in zip(self._earlier, self._cells[1:], strict=True)]  # fmt: skip
+        """Different cells of a statistic, or of all, in earlier answers: answered or hidden ones."""
+        found = [cells[[place for place, each in enumerate(answer.kinds)
+                        if kind in (_ANY, each) and answer.hidden[place] == hidden]]
+                 for answer, cells in zip(self._earlier, self._cells[1:], strict=True)]  # fmt: skip
         every = csr_array(vstack([csr_array((0, len(self.sizes))), *found]))
         return every[list({cell: place for place, cell in enumerate(_sets(every))}.values())]
 

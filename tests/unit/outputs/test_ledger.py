@@ -66,6 +66,28 @@ def test_a_difference_that_one_individual_dominates_is_suppressed_for_sums_alone
     assert hidden(people, query.format("sum(x)"))
 
 
+@pytest.mark.parametrize(("all_of_them", "all_but_two"), [
+    ("sum(x), avg(x)", "count(*)"), ("count(*)", "sum(x), avg(x)"), ("var_pop(x), var_samp(x)", "count(*)"),
+    ("stddev_pop(x)", "count(*), avg(x), var_pop(x)"), ("quantile_cont(x, 0.5)", "median(x)"),
+])  # fmt: skip
+def test_differences_between_other_statistics_are_suppressed_too(people, all_of_them, all_but_two):
+    assert asked(people, f"select {all_but_two} from t where grp in ('b', 'c')")[0][-1] is None
+    assert asked(people, f"select {all_of_them} from t where grp in ('b', 'c', 'e')")[0][-1] == "differencing"
+
+
+def test_a_variance_and_a_mean_of_all_others_do_not_give_the_amount_of_the_last_one(con):
+    """With the number n, mean m and variance v of the others, n + 1 amounts of variance w have (x - m)^2 known."""
+    rng = np.random.default_rng(3)
+    amounts = rng.lognormal(3, 0.5, 60).round(2)
+    rows = [("a" if k else "b", "f", float(x)) for k, x in enumerate(amounts)] + [("c", "m", 9.0)] * 20
+    made(con, rows, policy=f"threshold := {LEAST}")
+    n, mean, variance, _ = asked(con, "select count(*), avg(x), var_pop(x) from t where grp = 'a'")[0]
+    whole = float(np.std(amounts))
+    squared = (whole**2 - n / (n + 1) * variance) * (n + 1) ** 2 / n
+    assert min(abs(mean + sign * squared**0.5 - amounts[0]) for sign in (-1, 1)) < 0.001  # the attack works
+    assert asked(con, "select stddev_pop(x) from t where sex = 'f'") == [(None, "differencing")]
+
+
 def test_a_changed_row_is_another_row_and_one_that_comes_tells_nothing(people):
     assert not hidden(people, "select sum(x) from t where sex = 'm'")
     people.execute("update t set x = x + 1 where grp = 'e' and sex = 'm'")
