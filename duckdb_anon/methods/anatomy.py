@@ -182,9 +182,9 @@ def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
     """The rows of each value spread over the parts, or similar rows together."""
     _refuse_null(table.sensitive[0])
     if repeated:
-        return cut_by_person("sse", params["l"])
+        return cut_by_person(params["l"])
     diverse = FrequencyDiversity(float(params["l"]))
-    return Cutting("deal by value" if params["groups"] == "table" else "sse", diverse, table.sensitive[0].codes)
+    return Cutting("deal by value" if params["groups"] == "table" else "cut", diverse, table.sensitive[0].codes)
 
 
 METHOD = Method(

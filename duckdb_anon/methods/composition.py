@@ -20,7 +20,6 @@ import numpy as np
 from duckdb_anon.kernels.partition.privacy_models import All, KAnonymity
 from duckdb_anon.kernels.slicing.chance import CommonValue, Population, chance_of_occurrence, largest_rate
 from duckdb_anon.methods.generalized_layout import boxed_groups, layout_of, parameters, record_layout, sampled_rows
-from duckdb_anon.methods.partition_params import cutting
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.function_specs import Cutting, Method, Parameter, Params
@@ -95,7 +94,7 @@ def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
     """As groups are cut, of all rows in place of the sample; the rate is the whole table's."""
     rate = rate_of(table, params)
     requirement = required(table, params, rate)
-    return replace(cutting(params, requirement, table.sensitive[0].codes), settled={"rho": rate}, share=rate)
+    return replace(Cutting("cut", requirement, table.sensitive[0].codes), settled={"rho": rate}, share=rate)
 
 
 METHOD = Method(

@@ -19,7 +19,6 @@ import numpy as np
 
 from duckdb_anon.kernels.partition.privacy_models import KAnonymity
 from duckdb_anon.methods.generalized_layout import boxed_groups, layout_of, parameters, record_layout, sampled_rows
-from duckdb_anon.methods.partition_params import cutting
 from duckdb_anon.model.coded_table import CodeArray, CodedTable
 from duckdb_anon.model.function_specs import Cutting, Method, Parameter, Params
 from duckdb_anon.model.release_formats import RATE, RETENTION
@@ -50,7 +49,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
 
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
     """As groups are cut."""
-    return replace(cutting(params, KAnonymity(params["k"])), share=params["rho"])
+    return replace(Cutting("cut", KAnonymity(params["k"])), share=params["rho"])
 
 
 METHOD = Method(

@@ -19,7 +19,6 @@ from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanis
 from duckdb_anon.kernels.partition.privacy_models import KAnonymity
 from duckdb_anon.methods.diffgen import MAX_CELLS
 from duckdb_anon.methods.generalized_layout import boxed_groups, cell_layout, layout_of, parameters
-from duckdb_anon.methods.partition_params import cutting
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.function_specs import REQUIRED, Cutting, Method, Parameter, Params
 from duckdb_anon.model.release_formats import COUNT
@@ -52,7 +51,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
 
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
     """As groups are cut."""
-    return cutting(params, KAnonymity(params["k"]))
+    return Cutting("cut", KAnonymity(params["k"]))
 
 
 METHOD = Method(

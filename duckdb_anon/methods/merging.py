@@ -45,7 +45,7 @@ from duckdb_anon.kernels.slicing.bucket_permutation import (
     swapped,
 )
 from duckdb_anon.kernels.slicing.fake_records import Records, insensitive_rows, of_records, with_fakes
-from duckdb_anon.methods.partition_params import CUTS, cut_by_person, cut_groups, cutting
+from duckdb_anon.methods.partition_params import CUTS, cut_by_person, cut_groups
 from duckdb_anon.methods.privacy_spec import all_of
 from duckdb_anon.methods.slicing import COLUMNS, checked_grouping, found_columns, given_columns, sliced_layout
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
@@ -355,9 +355,9 @@ def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
             "write them as rules := [...]"
         )
     if repeated:
-        return cut_by_person(params["cut"], max(params["l"], params["min_bucket"]))
+        return cut_by_person(max(params["l"], params["min_bucket"]))
     diverse = FrequencyDiversity(float(params["l"]))
-    return cutting(params, All((KAnonymity(params["min_bucket"]), diverse)), table.sensitive[0].codes)
+    return Cutting("cut", All((KAnonymity(params["min_bucket"]), diverse)), table.sensitive[0].codes)
 
 
 METHOD = Method(

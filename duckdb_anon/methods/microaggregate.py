@@ -195,7 +195,7 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
 
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
     """Groups of at least k rows, cut by squared error; MDAV works on parts as small as its time allows."""
-    return Cutting("sse", KAnonymity(params["k"]), most=20_000 if params["groups"] == "mdav" else None)
+    return Cutting("cut", KAnonymity(params["k"]), most=20_000 if params["groups"] == "mdav" else None)
 
 
 METHOD = Method(

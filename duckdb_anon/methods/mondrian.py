@@ -31,7 +31,6 @@ from duckdb_anon.methods.partition_params import (
     EDGES,
     GUARANTEE_TRIALS,
     WIDTHS,
-    cutting,
     least_size,
     unchanged,
 )
@@ -87,8 +86,8 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
 
 
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
-    """The first cuts of the whole table; relaxed ones are strict as long as they cut it into parts."""
-    return cutting(params, *required_model(NAME, table, params, persons=repeated))
+    """Similar rows together."""
+    return Cutting("cut", *required_model(NAME, table, params, persons=repeated))
 
 
 METHOD = Method(

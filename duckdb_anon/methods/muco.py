@@ -224,10 +224,10 @@ def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
             "one call, or say l := 1"
         )
     if params["tables"] == "linear":
-        return Cutting("median", *muco_lp.required(table, params), "spread")
+        return Cutting("cut", *muco_lp.required(table, params))
     if repeated:
-        return cut_by_person("sse", max(least_size(params), l_of(params)))
-    return Cutting("sse", *required(table, params, least_size(params), persons=False))
+        return cut_by_person(max(least_size(params), l_of(params)))
+    return Cutting("cut", *required(table, params, least_size(params), persons=False))
 
 
 def random_output_tables(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from duckdb_anon.kernels.set_valued.person_sets import boxes_of_persons, fingerp
 from duckdb_anon.kernels.slicing.fake_records import of_records
 from duckdb_anon.kernels.verify_release import classes_of
 from duckdb_anon.methods.generalized_layout import layout_of_persons
-from duckdb_anon.methods.partition_params import CUTS, EDGES, cut_groups, cutting
+from duckdb_anon.methods.partition_params import CUTS, EDGES, cut_groups
 from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.function_specs import REQUIRED, Cutting, Method, Parameter, Params, Sweep
@@ -160,7 +160,7 @@ def _check_table(codes: CodeArray, requirement: PrivacyModel, k: int) -> None:
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
     """Persons by their quasi-identifiers; each part finds lists of k persons of its own."""
     least = KAnonymity(max(params["k"], math.ceil(params["l"])))
-    return replace(cutting(params, least), persons=True)
+    return replace(Cutting("cut", least), persons=True)
 
 
 METHOD = Method(

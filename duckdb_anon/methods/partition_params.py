@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import ceil
-from typing import Literal
 
 import numpy as np
 
@@ -80,14 +79,9 @@ def unchanged(table: CodedTable) -> dict[str, Cells]:
     return {**codes, ROWS: Source(np.arange(table.rows, dtype=np.int64))}
 
 
-def cutting(params: Params, requirement: PrivacyModel, codes: CodeArray | None = None) -> Cutting:
-    """How a table too large for one call is cut into parts: as its groups are, by `cut` and `width`."""
-    return Cutting(params["cut"], requirement, codes, params["width"])
-
-
-def cut_by_person(cut: Literal["loss", "median", "sse"], least: float) -> Cutting:
+def cut_by_person(least: float) -> Cutting:
     """How a table is cut into parts of at least `least` individuals, each with all their records."""
-    return Cutting(cut, KAnonymity(ceil(least)), persons=True)
+    return Cutting("cut", KAnonymity(ceil(least)), persons=True)
 
 
 def cut_groups(

@@ -17,7 +17,7 @@ from duckdb_anon.kernels.partition.privacy_models import All, KAnonymity
 from duckdb_anon.kernels.slicing.chance import LinkableValues, Population
 from duckdb_anon.methods.composition import ESTIMATE
 from duckdb_anon.methods.generalized_layout import boxed_groups, layout_of, parameters
-from duckdb_anon.methods.partition_params import cutting, unchanged
+from duckdb_anon.methods.partition_params import unchanged
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.function_specs import Cutting, Method, Parameter, Params
 from duckdb_anon.model.released_columns import Cells
@@ -39,7 +39,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
 
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
     """As groups are cut."""
-    return cutting(params, required(table, params), table.sensitive[0].codes)
+    return Cutting("cut", required(table, params), table.sensitive[0].codes)
 
 
 METHOD = Method(

@@ -258,7 +258,7 @@ def _check_size(persons: int, k: int) -> None:
 
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
     """Persons by their quasi-identifiers, in parts as small as a time that grows with their square allows."""
-    return Cutting("loss", KAnonymity(params["k"]), persons=True, most=10_000)
+    return Cutting("cut", KAnonymity(params["k"]), persons=True, most=10_000)
 
 
 METHOD = Method(

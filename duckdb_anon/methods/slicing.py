@@ -29,7 +29,7 @@ from duckdb_anon.kernels.slicing.bucket_permutation import (
     shuffled_slots,
     sliced_cells,
 )
-from duckdb_anon.methods.partition_params import CUTS, cut_by_person, cut_groups, cutting
+from duckdb_anon.methods.partition_params import CUTS, cut_by_person, cut_groups
 from duckdb_anon.model.coded_table import Attribute, CodedTable, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
 from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
@@ -289,8 +289,8 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
     """As buckets are cut; that no value is frequent in a part lets it be cut into diverse buckets."""
     if repeated:
-        return cut_by_person(params["cut"], params["l"])
-    return cutting(params, FrequencyDiversity(float(params["l"])), table.sensitive[0].codes)
+        return cut_by_person(params["l"])
+    return Cutting("cut", FrequencyDiversity(float(params["l"])), table.sensitive[0].codes)
 
 
 METHOD = Method(

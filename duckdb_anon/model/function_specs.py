@@ -123,13 +123,11 @@ have the l and t that the call requires. 'buckets': counts are of all rows of th
 class Cutting:
     """How a table too large for one call is cut into parts, each of which the method can work by itself."""
 
-    # 'loss', 'median', 'sse': the first cuts the method itself would make, see `kernels.partition.split_from_counts`;
-    # 'deal': rows at random, for methods to which no row is nearer than another; 'deal by value': the rows of each
-    # sensitive value spread over the parts
-    by: Literal["loss", "median", "sse", "deal", "deal by value"]
+    # 'cut': similar rows together, see `parts.split_planner`; 'deal': rows at random, for methods to which no row is
+    # nearer than another; 'deal by value': the rows of each sensitive value spread over the parts
+    by: Literal["cut", "deal", "deal by value"]
     requirement: Any = None  # what every part must satisfy (a `kernels.partition.PrivacyModel`); None with 'deal'
     codes: Any = None  # sensitive code the requirement reads, of each row of the table it was made from
-    width: Literal["range", "distinct", "spread"] = "range"  # how median cuts rank attributes
     persons: bool = False  # whether parts are of persons, all rows of one together, cut by the first row of each
     most: int | None = None  # most rows (persons) a part may have, whatever the memory
     settled: Mapping[str, Any] | None = None  # parameters that are fixed for all parts

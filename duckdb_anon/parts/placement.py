@@ -1,7 +1,7 @@
 """The part of each row of a table that is worked in parts: one way for DuckDB and Spark, which count and store.
 
-Parts are cut by the method's own first cuts (`split_planner`), or rows are dealt at random where no row is nearer to a
-method than another. Where an individual has several rows and parts are of individuals, the first row decides.
+Parts are cut so that similar rows stay together (`split_planner`), or rows are dealt at random where no row is nearer
+to a method than another. Where an individual has several rows and parts are of individuals, the first row decides.
 Cost: that of `split_planner`, and a GROUP BY of the sensitive columns.
 """
 

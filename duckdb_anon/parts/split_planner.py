@@ -1,9 +1,8 @@
 """Cutting a table into parts that are small enough, on a sample of its rows; the cuts are a tree, and the tree is SQL.
 
-Every part of the sample that stands for too many rows is cut where the method itself would cut such a group; a cut
-whose sides fail the method's requirement gives way to the next best. Then the parts of the table are counted once, and
-the rows of a part that fails the requirement go to a sibling. A table of at most `SAMPLE` rows is its own sample: with
-cuts by loss and strict medians, its classes are the same as without parts.
+Every part of the sample that stands for too many rows is cut in two near the middle of an attribute; a cut that leaves
+a part which fails the method's requirement gives way to the next best. Then the parts of the table are counted once,
+and the rows of a part that fails the requirement go to its sibling. A table of at most `SAMPLE` rows is its own sample.
 Rows have codes, columns `_anon_c0`, `_anon_c1`, ...; a tree needs no table of parts: it is a nested CASE over codes,
 which DuckDB and Spark evaluate while they count.
 
@@ -22,17 +21,8 @@ import pyarrow as pa
 from duckdb_anon.engine.input_sql import NUMBER
 from duckdb_anon.kernels.partition.equivalence_classes import Groups, SensitiveCells
 from duckdb_anon.kernels.partition.privacy_models import require_table
-from duckdb_anon.kernels.partition.split_from_counts import (
-    Cut,
-    GroupCounts,
-    by_counts,
-    cuts_at_median,
-    cuts_by_error,
-    cuts_by_loss,
-)
-from duckdb_anon.kernels.partition.sse_split import SAMPLE as COMPARED
 from duckdb_anon.kernels.row_keys import keys_of
-from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
+from duckdb_anon.model.coded_table import Attribute, BoolArray, CodeArray, IntArray
 from duckdb_anon.model.function_specs import Cutting
 from duckdb_anon.model.progress import tick
 
@@ -45,9 +35,17 @@ SAMPLE = 400_000
 _SPREAD, _PRIME = 7919, 1_000_003
 
 
+@dataclass(frozen=True)
+class Cut:
+    """A cut in two by one attribute."""
+
+    attribute: int  # which one
+    left: BoolArray  # whether rows with a code go to the first part, shape (domain,)
+
+
 @dataclass
 class CutPart:
-    """A group of rows: a part, or the parts it was cut into."""
+    """A group of rows: a part, or the two parts it was cut into."""
 
     number: int  # unique in the tree
     cut: Cut | None = None  # how it was cut, None for a part
@@ -61,38 +59,71 @@ class CutPart:
             yield from child.leaves()
 
     def join(self, failing: set[int]) -> None:
-        """Let the rows of each of these parts go to a sibling of it."""
+        """Let the rows of each of these parts go to its sibling."""
         for child in self.children:
             child.join(failing)
-        stay = [k for k, child in enumerate(self.children) if child.cut is not None or child.number not in failing]
-        if self.cut is None or len(stay) == len(self.children):
-            return
-        if len(stay) < 2:
-            kept = self.children[stay[0]] if stay else CutPart(self.number)
+        stay = [child for child in self.children if child.cut is not None or child.number not in failing]
+        if len(stay) < len(self.children):
+            kept = stay[0] if stay else CutPart(self.number)
             self.number, self.cut, self.children = kept.number, kept.cut, kept.children
-            return
-        part = np.minimum(np.searchsorted(stay, self.cut.part), len(stay) - 1)
-        self.cut, self.children = Cut(self.cut.attribute, part, len(stay)), [self.children[k] for k in stay]
 
     def sql(self) -> str:
         """SQL of the number of the part a row belongs to.
 
-        >>> root = CutPart(0, Cut(1, np.array([0, 0, 1, 0]), 2), [CutPart(1), CutPart(2)])
+        >>> root = CutPart(0, Cut(1, np.array([True, True, False, True])), [CutPart(1), CutPart(2)])
         >>> root.sql()
         'case when _anon_c1 <= 1 or _anon_c1 = 3 then 1 else 2 end'
         """
         if self.cut is None:
             return str(self.number)
-        *first, last = self.children
-        cases = "".join(f" when {_holds(self.cut, index)} then {child.sql()}" for index, child in enumerate(first))
-        return f"case{cases} else {last.sql()} end"
+        left, right = self.children
+        return f"case when {_on_left(self.cut)} then {left.sql()} else {right.sql()} end"
 
 
-def _holds(cut: Cut, index: int) -> str:
-    """Condition that a row goes to one part of a cut."""
+def cuts(qi: Sequence[Attribute], codes: CodeArray) -> list[Cut]:
+    """Cuts of some rows near the middle of each attribute, those first that narrow the parts most.
+
+    Ordered values are cut in their order, hierarchies between the children of a node, nominal values into the frequent
+    ones and the rest. `codes`: shape (rows, attributes).
+
+    >>> age = Attribute('age', 'ordered', np.array([0, 1, 2]), np.array([0.0, 1.0, 9.0]), 3, -1, np.arange(3))
+    >>> cuts([age], np.array([[0], [1], [2], [2]]))[0].left.tolist()
+    [True, True, False]
+    """
+    found: list[tuple[float, Cut]] = []
+    for j, attribute in enumerate(qi):
+        rows = np.bincount(codes[:, j], minlength=attribute.domain)
+        order = np.argsort(-rows, kind="stable") if attribute.kind == "nominal" else attribute.left_to_right
+        place = attribute.positions[order] if attribute.kind == "ordered" else np.arange(len(order), dtype=np.float64)
+        here = np.flatnonzero(rows[order])
+        if len(here) < 2:
+            continue
+        # the boundary nearest to the middle of the rows, and the width that the parts save on this attribute
+        total, ends = np.cumsum(rows[order][here]), place[here]
+        between = _boundaries(attribute, order[here])
+        at = int(between[np.abs(2 * total[between] - total[-1]).argmin()])
+        apart = total[at] * (ends[at] - ends[0]) + (total[-1] - total[at]) * (ends[-1] - ends[at + 1])
+        left = np.zeros(attribute.domain, dtype=bool)
+        left[order[: here[at] + 1]] = True
+        found.append(((apart - total[-1] * (ends[-1] - ends[0])) / (place[-1] - place[0] or 1.0), Cut(j, left)))
+    return [cut for _, cut in sorted(found, key=lambda each: each[0])]
+
+
+def _boundaries(attribute: Attribute, codes: IntArray) -> IntArray:
+    """After which of some codes an attribute may be cut; in a hierarchy, between the nodes nearest to the root."""
+    if attribute.hierarchy is not None:
+        for ancestor in attribute.hierarchy.ancestors:
+            apart = np.flatnonzero(np.diff(ancestor[attribute.place_of_code[codes]]))
+            if len(apart):
+                return apart
+    return np.arange(len(codes) - 1)
+
+
+def _on_left(cut: Cut) -> str:
+    """Condition that a row goes to the first part of a cut."""
     column = f"{CODE}{cut.attribute}"
-    runs = _runs(np.flatnonzero(cut.part == index))
-    last = len(cut.part) - 1
+    runs = _runs(np.flatnonzero(cut.left))
+    last = len(cut.left) - 1
     parts = []
     for low, high in runs:
         if low == high:
@@ -103,12 +134,10 @@ def _holds(cut: Cut, index: int) -> str:
             parts.append(f"{column} >= {low}")
         else:
             parts.append(f"{column} between {low} and {high}")
-    return " or ".join(parts) or "false"
+    return " or ".join(parts)
 
 
 def _runs(codes: IntArray) -> list[tuple[int, int]]:
-    if len(codes) == 0:
-        return []
     ends = np.flatnonzero(np.diff(codes) > 1)
     return list(zip(codes[np.r_[0, ends + 1]].tolist(), codes[np.r_[ends, len(codes) - 1]].tolist(), strict=True))
 
@@ -168,19 +197,13 @@ class _Planner:
         while waiting:
             tick()
             part, mine = waiting.pop()
-            for cut in self._cuts(codes[mine], share) if len(mine) > most else ():
-                side = cut.part[codes[mine, cut.attribute]]
-                there = np.unique(side)
-                if len(there) < 2:
-                    continue
-                # a side that no row of the sample is on has no part: its values go with those of the last one
-                cut = Cut(cut.attribute, np.minimum(np.searchsorted(there, cut.part), len(there) - 1), len(there))
-                side = np.searchsorted(there, side)
+            for cut in cuts(self.coded.qi, codes[mine]) if len(mine) > most else ():
+                side = np.where(cut.left[codes[mine, cut.attribute]], 0, 1)
                 of_side = [None if values is None else values[mine] for values in (sensitive, person)]
                 if not self.cutting.requirement.holds(Groups(side, of_side[0], self.table_counts, of_side[1])).all():
                     continue
-                part.cut, part.children = cut, [CutPart(number + 1 + k) for k in range(len(there))]
-                number += len(there)
+                part.cut, part.children = cut, [CutPart(number + 1), CutPart(number + 2)]
+                number += 2
                 waiting += [(child, mine[side == k]) for k, child in enumerate(part.children)]
                 break
 
@@ -200,18 +223,6 @@ class _Planner:
         of_person = found.column(PERSON).combine_chunks().dictionary_encode().indices if person else None
         codes = np.stack(columns[:q], axis=1).astype(np.int32)
         return codes, code, None if of_person is None else _array(pa.chunked_array([of_person]))
-
-    def _cuts(self, codes: CodeArray, share: float) -> Iterator[Cut]:
-        """Cuts of a part of the sample, best first."""
-        least, qi = self.cutting.requirement.min_size, self.coded.qi
-        if self.cutting.by == "sse":
-            step = -(-len(codes) // COMPARED)
-            return cuts_by_error(qi, round(len(codes) / share), codes[::step], least) if len(codes) > step else iter(())
-        found = [np.unique(column, return_counts=True) for column in codes.T]
-        counts = GroupCounts(tuple(code for code, _ in found), tuple(n for _, n in found))
-        return cuts_by_loss(qi, counts, least) if self.cutting.by == "loss" else cuts_at_median(
-            qi, counts, self.cutting.width
-        )  # fmt: skip
 
     def failing(self, root: CutPart) -> set[int]:
         """Numbers of the parts of the table that fail the requirement."""
@@ -280,8 +291,7 @@ def parts_of(function: str, coded: CodedPart, cutting: Cutting, part_rows: int) 
     """Cut a table into parts; the root of their tree. A table that fails what every part must satisfy is refused."""
     requirement = cutting.requirement
     root = CutPart(0)
-    limit = max(part_rows, by_counts(requirement.min_size) if cutting.by == "loss" else 1)
-    planner = _Planner.of(coded, cutting, min(limit, cutting.most or limit))
+    planner = _Planner.of(coded, cutting, min(part_rows, cutting.most or part_rows))
     placed = f"(select *, 0 as _anon_part from {coded.relation}) as _anon_placed"
     require_table(function, requirement, planner._groups(placed, *planner._counted(placed, (), planner._unit)))
     planner.cut(root)

@@ -1,10 +1,9 @@
 """A release of a DataFrame: parts planned by Spark SQL, worked by DuckDB inside its tasks, shuffled as one.
 
-Every method: those that can be worked in parts have the same classes as on DuckDB for up to 400,000 rows; those that
-decide for the table as a whole are worked by one task, on tables of up to `part_rows` rows. What a part needs to
-know of the whole (values, counts, hierarchies) is sent with the task. The result is computed once and kept
-(`localCheckpoint`): a DataFrame that Spark computes again would draw again, and two draws tell more than one. Rows come
-in the order of random keys, numbers of buckets and persons are random.
+Every method: those that decide for the table as a whole are worked by one task, on tables of up to `part_rows` rows.
+What a part needs to know of the whole (values, counts, hierarchies) is sent with the task. The result is computed once
+and kept (`localCheckpoint`): a DataFrame that Spark computes again would draw again, and two draws tell more than one.
+Rows come in the order of random keys, numbers of buckets and persons are random.
 
 Cost: a count a column, a sample and a count of the parts, one shuffle by part and one sort. A task holds one part:
 about 0.4 GB a million rows, in addition to what Spark itself needs.

@@ -50,7 +50,7 @@ def labelled(path: Path) -> Path:
     file = path / "people.duckdb"
     with duckdb_anon.connect(str(file)) as con:
         con.execute(f"create table people as from anon_sample('census', {ROWS}, seed := 5)")
-        con.execute(f"create table once as from {CALL}")
+        duckdb_anon.release(con, "once", CALL, part_rows=1600, independent=True)
     return file
 
 
@@ -146,14 +146,14 @@ def test_a_killed_run_is_not_taken_up_by_another_call_or_other_rows(tmp_path):
     subprocess.run([sys.executable, "-c", KILLED.format(signal="SIGKILL"), str(file), "r", CALL], check=False)
     with duckdb_anon.connect(str(file)) as con:
         con.execute("update people set age = age + 1 where rowid % 3 = 0")
-        con.execute(f"create or replace table once as from {CALL}")
+        duckdb_anon.release(con, "once", CALL, part_rows=1600, replace=True, independent=True)
         duckdb_anon.release(con, "r", CALL, part_rows=1600, independent=True)
         assert differing(con, "r", "once") == 0
     subprocess.run([sys.executable, "-c", KILLED.format(signal="SIGKILL"), str(file), "s", CALL], check=False)
     with duckdb_anon.connect(str(file)) as con:
         stricter = CALL.replace("3,", "4,")
         duckdb_anon.release(con, "s", stricter, part_rows=3000, independent=True)
-        con.execute(f"create or replace table once as from {stricter}")
+        duckdb_anon.release(con, "once", stricter, part_rows=3000, replace=True, independent=True)
         assert differing(con, "s", "once") == 0
     assert left(tmp_path) == ["people.duckdb"]
 

@@ -149,12 +149,6 @@ class Rows(NamedTuple):
             _counts_of_table(qi, columns),
         )
 
-    @staticmethod
-    def counted(rows: int, counts: IntArray) -> Rows:
-        """A table of which the counts alone are known."""
-        words, line = np.empty((0, 1), dtype=np.uint64), np.empty(rows, dtype=np.int32)  # never read
-        return Rows(words, line, line, words, line, line, line, line, np.empty(0, dtype=np.int8), counts)
-
 
 def _counts_of_table(qi: tuple[Attribute, ...], columns: Columns) -> IntArray:
     def counted(index: int) -> IntArray:

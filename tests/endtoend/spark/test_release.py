@@ -31,7 +31,7 @@ def test_classes_are_those_of_duckdb_and_so_are_measures_and_estimates(spark, co
     import duckdb_anon.spark as anon
 
     call = f"mondrian('people', 3, l := 2, {ROLES}, sensitive := 'ward')"
-    con.execute(f"create or replace table once as from {call}")
+    duckdb_anon.release(con, "once", call, part_rows=2500, replace=True, independent=True)
     release = anon.release(people, "mondrian(3, l := 2)", qi=QI, sensitive="ward", part_rows=2500)
     con.register("_released", release.toArrow())
     con.execute("create or replace table released as from _released")
@@ -115,7 +115,8 @@ def test_moments_with_and_without_zone_come_back_as_they_were(con, spark):
     columns = ["zoned", "local", "day", "amount", "yes"]
     con.register("_moments", moments.toArrow())
     con.execute("create or replace table moments as from _moments")
-    con.execute(f"create or replace table once as from mondrian('moments', 5, qi := {columns}, sensitive := 'ward')")
+    call = f"mondrian('moments', 5, qi := {columns}, sensitive := 'ward')"
+    duckdb_anon.release(con, "once", call, part_rows=1500, replace=True, independent=True)
     boxes = anon.release(moments, "mondrian(5)", qi=columns, sensitive="ward", part_rows=1500)
     con.register("_boxes", boxes.toArrow())
     assert differing(con, "once", "_boxes") == 0
@@ -201,9 +202,9 @@ def test_census_has_the_classes_of_duckdb(con, census):
     import duckdb_anon.spark as anon
 
     given = f"qi := {CENSUS}, sensitive := 'INCWAGE', sensitive_edges := 1"
-    con.execute(
-        f"create or replace table once as select * exclude (sensitive_edges) from mondrian('census', 10, {given})"
-    )
+    call = f"mondrian('census', 10, {given})"
+    duckdb_anon.release(con, "edged", call, part_rows=20_000, replace=True, independent=True)
+    con.execute("create or replace table once as select * exclude (sensitive_edges) from edged")
     release = anon.release(census, "mondrian(10)", qi=CENSUS, sensitive="INCWAGE", part_rows=20_000)
     con.register("_census", release.toArrow())
     assert differing(con, "once", "_census") == 0
