@@ -103,7 +103,7 @@ def test_seeds_repeat_and_differ_between_parts(people):
 
 
 def test_permuted_columns_keep_their_values_and_rows_their_sensitive_ones(people):
-    call = f"muco('people', 0.2, l := 2, {QI}, sensitive := 'salary', keep := 'hours_per_week2')"
+    call = f"muco('people', 0.2, l := 2, {QI}, sensitive := 'salary', keep := 'hours_per_week2', sensitive_edges := 1)"
     duckdb_anon.release(people, "m", call, replace=True, part_rows=2000, independent=True)
     for column in ("age", "gender", "education", "hours_per_week", "born", "height"):
         assert differing(people, f"(select {column} from m)", f"(select {column} from people)") == 0
