@@ -27,18 +27,6 @@ from duckdb_anon.model.quoting import literal
 from duckdb_anon.model.release_formats import RATE
 from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Real, Source
 
-ESTIMATE = (
-    Parameter(
-        "est",
-        "distribution assumed for the other publisher: the table's, or each group's own",
-        "text",
-        "table",
-        ("table", "own"),
-    ),
-    Parameter("beta", "weight of the table's distribution, in records, when est := 'own'", "number", 1.0, above=0),
-)
-
-
 NAME = "composition"
 
 
@@ -63,7 +51,7 @@ def rate_of(table: CodedTable, params: Params) -> float:
 
 def required(table: CodedTable, params: Params, rate: float) -> All:
     """What every group must satisfy."""
-    population = Population.of(table.sensitive[0], params["est"], params["beta"])
+    population = Population.of(table.sensitive[0])
     return All((KAnonymity(params["k"]), CommonValue(rate, params["alpha"], population)))
 
 
@@ -114,7 +102,6 @@ METHOD = Method(
         Parameter(
             "alpha", "maximum belief that a shared value is the individual's own", "number", 0.5, above=0, high=1
         ),
-        *ESTIMATE,
     ),
     layout=layout_of(NAME, partial(record_layout, constants=(RATE.key,))),
     release=release,

@@ -37,8 +37,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     check_written(NAME, groups * values, listed * values, params["max_cells"], remedy)
     counts = np.bincount(group * values + sensitive.codes, minlength=groups * values)
     mechanisms = Mechanisms(NAME, rng if params.get("seed") is not None else None)
-    changed = 2 if params["neighbours"] == "replace" else 1
-    noisy, loss = mechanisms.counts(counts, params["epsilon"], changed)
+    noisy, loss = mechanisms.counts(counts, params["epsilon"], 1)
     Ledger(params["epsilon"], [Fraction(loss)]).check(NAME)
     group_of_cell = np.repeat(np.arange(groups), values)
     return {
@@ -66,13 +65,6 @@ METHOD = Method(
     instead=("mondrian", "one_to_m_generalize"),
     parameters=parameters(
         Parameter("epsilon", "privacy budget of the counts, given the groups", "number", REQUIRED, above=0),
-        Parameter(
-            "neighbours",
-            "neighbouring tables differ by one added record, or by one replaced record (twice the noise)",
-            "text",
-            "add",
-            ("add", "replace"),
-        ),
         MAX_CELLS,
     ),
     layout=layout_of(NAME, cell_layout),

@@ -15,7 +15,6 @@ import numpy as np
 
 from duckdb_anon.kernels.partition.privacy_models import All, KAnonymity
 from duckdb_anon.kernels.slicing.chance import LinkableValues, Population
-from duckdb_anon.methods.composition import ESTIMATE
 from duckdb_anon.methods.generalized_layout import boxed_groups, layout_of, parameters
 from duckdb_anon.methods.partition_params import unchanged
 from duckdb_anon.model.coded_table import CodedTable
@@ -27,7 +26,7 @@ NAME = "probabilistic"
 
 def required(table: CodedTable, params: Params) -> All:
     """What every group must satisfy."""
-    population = Population.of(table.sensitive[0], params["est"], params["beta"])
+    population = Population.of(table.sensitive[0])
     return All((KAnonymity(params["k"]), LinkableValues(params["d"], params["alpha"], population)))
 
 
@@ -55,7 +54,6 @@ METHOD = Method(
     parameters=parameters(
         Parameter("d", "number of values that must survive an intersection", "integer", 2, low=1, high=1000),
         Parameter("alpha", "probability that they survive", "number", 0.9, low=0, high=1),
-        *ESTIMATE,
     ),
     layout=layout_of(NAME),
     release=release,

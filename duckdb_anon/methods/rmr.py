@@ -146,15 +146,14 @@ def clusters_of(qi: tuple[Attribute, ...], k: int, rng: np.random.Generator) -> 
     return Clusters(space, seed, size, cluster)
 
 
-def merge_up_to(clusters: Clusters, most: float, skip: bool, function: str = "rmr") -> IntArray:
+def merge_up_to(clusters: Clusters, most: float, function: str = "rmr") -> IntArray:
     """Merge clusters while the mean width over records stays within `most`; return the cluster of each record.
 
-    The cluster that loses least is merged with the one with which it loses least (RMERGE_R).
+    The cluster that loses least is merged with the one with which it loses least (RMERGE_R), until that loses too much.
 
     Args:
         clusters: from `clusters_of`; used up.
         most: largest allowed mean width over records and attributes, in [0, 1].
-        skip: true leaves out a cluster whose merge is rejected and goes on; false stops there.
 
     Raises:
         RequirementError: the clusters lose more than `most` before any merge.
@@ -173,8 +172,6 @@ def merge_up_to(clusters: Clusters, most: float, skip: bool, function: str = "rm
             continue
         other, joint = _partner(clusters, alive, cluster)
         if loss.sum() - loss[cluster] - loss[other] + joint > budget:
-            if skip:
-                continue
             break
         clusters.space.gather(int(clusters.seed[other]), clusters.seed[[cluster, other]])
         size[other] += size[cluster]
@@ -219,7 +216,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     persons = fingerprints_of(person, table.sensitive)
     qi = tuple(of_records(a, row) for a in table.qi)
     clusters = clusters_of(qi, params["k"], rng)
-    group = merge_up_to(clusters, params["max_qid_ncp"], params["rejected"] == "skip", NAME)
+    group = merge_up_to(clusters, params["max_qid_ncp"], NAME)
     if np.bincount(group).min() < params["k"]:
         raise RequirementError(f"{NAME}: finished clusters fail k = {params['k']}; nothing is released")
     lists = publish_in_groups(persons, group, params["k"], params["m"])
@@ -277,9 +274,6 @@ METHOD = Method(
         Parameter(
             "max_qid_ncp", "maximum mean information loss of quasi-identifiers that merging clusters may reach, in [0, "
 "1]", "number", 0.65, low=0, high=1
-        ),
-        Parameter(
-            "rejected", "after a rejected merge: 'stop', or 'skip' the cluster", "text", "stop", ("stop", "skip")
         ),
         EDGES,
         CHANGING,

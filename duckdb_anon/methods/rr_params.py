@@ -43,14 +43,6 @@ RISK_PARAMETERS = (
         ("hierarchy", "declared", "observed"),
     ),
     Parameter(
-        "prior",
-        "the adversary's prior on the sensitive value: its distribution in the individual's cell of "
-        "quasi-identifiers, or in the table",
-        "text",
-        "cell",
-        ("cell", "marginal"),
-    ),
-    Parameter(
         "target", "whether the maximum or the mean risk of the records is bounded", "text", "max", ("max", "mean")
     ),
     Parameter("min_count", "records in smaller cells of quasi-identifiers are outside the bound", "integer", 1, low=1),
@@ -185,7 +177,7 @@ def choose(table: CodedTable, params: Params, function: str, with_risk: bool = T
     problem = None
     if sensitive and (with_risk or level is not None):
         tables = tuple(occupied_cells([c.index for c in qi], [c.size for c in qi], s.index, s.size) for s in sensitive)
-        model = RiskModel(tables, params["prior"])
+        model = RiskModel(tables)
         limit = 1.0 / level if level else 1.0
         problem = Problem(model, limit, params["scope"], params["target"], params["min_count"])
         if not any(covered.any() for covered in problem.included()):

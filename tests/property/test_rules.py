@@ -47,12 +47,10 @@ def requirements() -> st.SearchStrategy[models.PrivacyModel]:
     other = st.one_of(
         st.builds(lambda least: models.ConditionalDiversity(least, FOLDED.astype(np.int64)), st.floats(1, 3)),
         st.builds(
-            lambda rate, alpha, kind: CommonValue(rate, alpha, Population(SHARE, kind, 1.0)),
-            LIMITS, LIMITS, st.sampled_from(["table", "own"]),
+            lambda rate, alpha: CommonValue(rate, alpha, Population(SHARE)), LIMITS, LIMITS,
         ),
         st.builds(
-            lambda d, alpha, kind: LinkableValues(d, alpha, Population(SHARE, kind, 2.0)),
-            st.integers(1, 4), LIMITS, st.sampled_from(["table", "own"]),
+            lambda d, alpha: LinkableValues(d, alpha, Population(SHARE)), st.integers(1, 4), LIMITS,
         ),
     )  # fmt: skip
     column = st.builds(lambda part: models.OfColumn(part, "folded", FOLDED), flat_single)

@@ -80,11 +80,10 @@ def linked(
     person: dict[str, Any],
     qi: Sequence[str],
     sensitive: str,
-    as_published: bool = False,
 ) -> dict[object, float]:
     """p(t, s) of each sensitive value that a release offers for a person."""
     flat, slices = flattened(rows, [*qi, sensitive])
-    if not slices or as_published:
+    if not slices:
         buckets, columns = [[row] for row in flat], [[*qi, sensitive]]
     else:
         numbers = {row["bucket"] for row in flat}
@@ -113,16 +112,13 @@ def victims(
     persons: Sequence[dict[str, Any]],
     qi: Sequence[str],
     sensitive: str,
-    weighted: bool = False,
-    as_published: bool = False,
-) -> tuple[float, float, int]:
+) -> tuple[int, int, int]:
     """True matches, all candidates, and persons singled out by the composition attack, person by person."""
-    true = total = 0.0
-    alone = 0
+    true = total = alone = 0
     for person in persons:
-        first, second = (linked(rows, person, qi, sensitive, as_published) for rows in (one, other))
-        candidates = {s: first[s] * second[s] if weighted else 1 for s in set(first) & set(second)}
-        true += candidates.get(person[sensitive], 0)
-        total += sum(candidates.values())
-        alone += set(candidates) == {person[sensitive]}
+        first, second = (linked(rows, person, qi, sensitive) for rows in (one, other))
+        candidates = set(first) & set(second)
+        true += person[sensitive] in candidates
+        total += len(candidates)
+        alone += candidates == {person[sensitive]}
     return true, total, alone

@@ -3,7 +3,6 @@
 import itertools
 
 import numpy as np
-from scipy.optimize import brentq
 
 from duckdb_anon.kernels.randomized_response.risk import RiskModel, occupied_cells
 
@@ -51,7 +50,7 @@ def reconstruction(prior: np.ndarray, channel: np.ndarray) -> np.ndarray:
     return found
 
 
-def risk(counts: np.ndarray, p_qi: list[float], p_sensitive: float, prior: str = "cell") -> np.ndarray:
+def risk(counts: np.ndarray, p_qi: list[float], p_sensitive: float) -> np.ndarray:
     """Result 1 for every cell of a table whose last axis is the sensitive attribute; 0 in empty cells."""
     *sizes, values = counts.shape
     flat = counts.reshape(-1, values).astype(float)
@@ -63,8 +62,7 @@ def risk(counts: np.ndarray, p_qi: list[float], p_sensitive: float, prior: str =
         if cells[cell] == 0:
             continue
         inside = flat[cell] / cells[cell]
-        believed = inside if prior == "cell" else flat.sum(0) / flat.sum()
-        rec_value = reconstruction(believed, matrix)
+        rec_value = reconstruction(inside, matrix)
         for value in range(values):
             if flat[cell, value]:
                 result[cell, value] = inside[value] * rec_cell[cell] * rec_value[value]
@@ -77,13 +75,7 @@ def rows_of(counts: np.ndarray) -> list[np.ndarray]:
     return [np.repeat(axis, counts.ravel()).astype(np.int32) for axis in index]
 
 
-def nearest_on_simplex(point: np.ndarray) -> np.ndarray:
-    """Euclidean projection: all entries fall by as much, and none below 0."""
-    fall = brentq(lambda t: np.maximum(point - t, 0).sum() - 1, point.min() - 1, point.max(), xtol=1e-14)
-    return np.maximum(point - fall, 0)
-
-
-def model_of(counts: np.ndarray, prior: str = "cell") -> RiskModel:
+def model_of(counts: np.ndarray) -> RiskModel:
     """The package's model of a table of counts, whose last axis is the sensitive attribute."""
     *qi, sensitive = rows_of(counts)
-    return RiskModel((occupied_cells(qi, counts.shape[:-1], sensitive, counts.shape[-1]),), prior)
+    return RiskModel((occupied_cells(qi, counts.shape[:-1], sensitive, counts.shape[-1]),))

@@ -363,9 +363,9 @@ def _conditional(
 def _by_chance(checks: Checks, r: int, space: CheckSpace, touched: int, size: int) -> bool:
     """Whether values are common enough in an independent group of this size; see `slicing.chance`.
 
-    COMMON: numbers are rate, alpha, weight. LINKABLE: d, alpha, weight. A negative weight takes the table's shares.
+    COMMON: numbers are rate, alpha. LINKABLE: d, alpha. `shares` holds those of the table.
     """
-    first, alpha, weight = checks.number[r, 0], checks.number[r, 1], checks.number[r, 2]
+    first, alpha = checks.number[r, 0], checks.number[r, 1]
     shares = checks.shares_at[r]
     few = int(first) if checks.kind[r] == LINKABLE else 0
     if checks.kind[r] == LINKABLE:
@@ -378,8 +378,6 @@ def _by_chance(checks: Checks, r: int, space: CheckSpace, touched: int, size: in
     for index in range(touched):
         code = space.touched[index]
         share = checks.shares[shares + code]
-        if weight >= 0:
-            share = (space.rows[code] + weight * share) / (size + weight)
         occurs = -math.expm1(size * math.log1p(-min(share, 1 - 1e-16)))
         if checks.kind[r] == COMMON:
             both = first * first

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,6 @@ from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.progress import tick
 
 SINGULAR = 1e-9
-Projection = Literal["clip", "euclidean"]
 
 
 @dataclass(frozen=True)
@@ -134,29 +132,14 @@ def _along_axes(cells: FloatArray, terms: Sequence[tuple[float, float]]) -> Floa
     return result
 
 
-def project(estimate: FloatArray, how: Projection = "clip") -> FloatArray:
-    """Return the distribution for a raw estimate, which may have negative cells.
+def project(estimate: FloatArray) -> FloatArray:
+    """Return the distribution for a raw estimate of any shape, which may have negative cells: they become 0.
 
-    Args:
-        estimate: raw counts or shares with a positive sum, any shape.
-        how: 'clip' sets negatives to 0 and divides by the sum; 'euclidean' is the nearest point of the
-            simplex in squared distance.
-
-    Returns:
-        Shares of the same shape, not negative, summing to 1.
-
-    >>> import numpy as np
-    >>> project(np.array([6.0, 5.0, -1.0]), 'euclidean').round(3).tolist()
-    [0.55, 0.45, 0.0]
+    >>> project(np.array([6.0, 6.0, -1.0])).tolist()
+    [0.5, 0.5, 0.0]
     """
-    shares = np.asarray(estimate, dtype=np.float64) / estimate.sum()
-    if how == "clip":
-        clipped = np.maximum(shares, 0.0)
-        return np.asarray(clipped / clipped.sum(), dtype=np.float64)
-    falling = np.sort(shares, axis=None)[::-1]
-    surplus = (np.cumsum(falling) - 1.0) / np.arange(1, falling.size + 1)
-    shift = surplus[np.flatnonzero(falling > surplus)[-1]]
-    return np.asarray(np.maximum(shares - shift, 0.0), dtype=np.float64)
+    clipped = np.maximum(np.asarray(estimate, dtype=np.float64) / estimate.sum(), 0.0)
+    return np.asarray(clipped / clipped.sum(), dtype=np.float64)
 
 
 def smooth(shares: FloatArray, records: float, kappa: float = 0.5) -> FloatArray:

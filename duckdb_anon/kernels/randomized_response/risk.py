@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
@@ -98,8 +97,6 @@ def occupied_cells(
 MAX_CELLS = 2**24
 """Largest product of QI domains held as a dense array (128 MiB of doubles)."""
 
-Prior = Literal["cell", "marginal"]
-
 
 def reconstruction_probability(prior: FloatArray, channels: Sequence[RetentionChannel]) -> FloatArray:
     """Return for every cell the probability that its value is guessed from the randomized one.
@@ -118,12 +115,12 @@ def reciprocal(shares: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class RiskModel:
-    """Risk of every occupied (QI cell, sensitive value) pair as a function of the channels."""
+    """Risk of every occupied (QI cell, sensitive value) pair as a function of the channels.
+
+    The adversary's prior on the sensitive value is its distribution in the individual's QI cell.
+    """
 
     tables: tuple[Occupied, ...]  # the occupied cells, one entry per sensitive attribute, all with the same QI
-    # what the adversary believes about S beforehand: 'cell' the distribution inside the individual's QI cell (the
-    # paper's reading), 'marginal' the distribution in the table
-    prior: Prior = "cell"
 
     def risks(self, qi: Sequence[RetentionChannel], sensitive: Sequence[RetentionChannel]) -> list[FloatArray]:
         """Return the risk of each occupied pair, one array per sensitive attribute."""
@@ -152,19 +149,11 @@ class RiskModel:
         tick()
         if channel.is_identity:
             return np.ones(len(table.pair_count))
-        prior, group, of_pair = self.sensitive_prior(table)
-        inverse = 1.0 / (channel.gain * prior + channel.q)
-        absent = table.sensitive_size - np.bincount(group)
-        total = np.bincount(group, inverse) + absent / channel.q
-        squares = (channel.p**2 - channel.q**2) * inverse + channel.q**2 * total[group]
-        return np.asarray((prior * squares)[of_pair], dtype=np.float64)
-
-    def sensitive_prior(self, table: Occupied) -> tuple[FloatArray, np.ndarray, np.ndarray]:
-        """Return the occupied entries of the prior of S: share, group of each entry, entry of each pair."""
-        if self.prior == "cell":
-            return table.conditional, table.pair_cell, np.arange(len(table.pair_count))
-        value, entry = np.unique(table.pair_value, return_inverse=True)
-        return table.marginal[value], np.zeros(len(value), dtype=np.int64), entry
+        inverse = 1.0 / (channel.gain * table.conditional + channel.q)
+        absent = table.sensitive_size - np.bincount(table.pair_cell)
+        total = np.bincount(table.pair_cell, inverse) + absent / channel.q
+        squares = (channel.p**2 - channel.q**2) * inverse + channel.q**2 * total[table.pair_cell]
+        return np.asarray(table.conditional * squares, dtype=np.float64)
 
 
 def require_dense(sizes: Sequence[int]) -> None:

@@ -7,15 +7,13 @@ values are shared by accident. Both follow the names and ingredients of their pa
 Wang 2012; Sattar, Li, Liu, Heatherly and Malin 2014), of which only abstracts were available: they are
 readings, not reproductions.
 
-pi_s is the table's share (`est='table'`), which makes both requirements monotone in the group, or the
-group's own share smoothed towards it (`est='own'`). Cost: linear in the occupied (group, value) cells, times
-the number of values in a group for `LinkableValues`.
+pi_s is the table's share, which makes both requirements monotone in the group. Cost: linear in the occupied (group,
+value) cells, times the number of values in a group for `LinkableValues`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -24,7 +22,6 @@ from duckdb_anon.kernels.partition.privacy_checks_jit import COMMON, LINKABLE, C
 from duckdb_anon.kernels.partition.privacy_models import BoolArray, PrivacyModel
 from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
 
-Estimate = Literal["table", "own"]
 _TOLERANCE = 1e-9
 
 
@@ -59,33 +56,20 @@ def largest_rate(alpha: float, chance: float) -> float:
 
 @dataclass(frozen=True)
 class Population:
-    """What is assumed of the other publisher's rows."""
+    """What is assumed of the other publisher's rows: the table's distribution."""
 
     share: FloatArray  # share of each sensitive code in the whole table, shape (domain,)
-    estimate: Estimate = "table"  # 'table': these shares; 'own': the group's own, smoothed towards them
-    weight: float = 1.0  # rows that `share` counts for under 'own'
 
     @staticmethod
-    def of(attribute: Attribute, estimate: Estimate, weight: float) -> Population:
-        """Take the shares of an attribute's codes.
-
-        `estimate`: how shares are estimated; `weight`: weight of the prior, in records.
-        """
+    def of(attribute: Attribute) -> Population:
+        """Take the shares of an attribute's codes."""
         counts = attribute.counts
-        return Population(counts / counts.sum(), estimate, weight)
-
-    @property
-    def group_weight(self) -> float:
-        """The weight, negative where the table's shares are taken as they are."""
-        return self.weight if self.estimate == "own" else -1.0
+        return Population(counts / counts.sum())
 
     def occurrence(self, groups: Groups) -> FloatArray:
         """f_s of each occupied (group, value) cell."""
         cells = groups.cells
-        share, size = self.share[cells.code], groups.sizes[cells.group].astype(np.float64)
-        if self.estimate == "own":
-            share = (cells.counts + self.weight * share) / (size + self.weight)
-        return chance_of_occurrence(share, size)
+        return chance_of_occurrence(self.share[cells.code], groups.sizes[cells.group].astype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -97,7 +81,7 @@ class CommonValue(PrivacyModel):
     population: Population  # what is assumed of the other one
 
     def checks(self, table_counts: IntArray) -> list[Check]:
-        return [Check(COMMON, (self.rate, self.alpha, self.population.group_weight), shares=self.population.share)]
+        return [Check(COMMON, (self.rate, self.alpha), shares=self.population.share)]
 
     def _worst(self, groups: Groups) -> FloatArray:
         by_cell = belief(self.rate, self.population.occurrence(groups))
@@ -130,7 +114,7 @@ class LinkableValues(PrivacyModel):
         return self.d
 
     def checks(self, table_counts: IntArray) -> list[Check]:
-        return [Check(LINKABLE, (self.d, self.alpha, self.population.group_weight), shares=self.population.share)]
+        return [Check(LINKABLE, (self.d, self.alpha), shares=self.population.share)]
 
     def _tail(self, groups: Groups) -> FloatArray:
         return poisson_binomial_tail(self.population.occurrence(groups), groups, self.d)

@@ -9,9 +9,8 @@ slicing_diversity: an attacker who knows all quasi-identifiers of an original re
 parts in proportion to how often it shows them; the release is l-diverse when no p(t, s) exceeds 1/l.
 composition_risk: the attacker takes the sensitive values of all classes a person matches in either of two independent
 releases, and intersects: 100 * true / (true + false), in percent, where each person's values in both sets are counted
-(Hasan, Jiang, Chen and Wang 2018, section 5.2, who do not say what they count). With `weighted` a value counts p_a(t,
-s) p_b(t, s); with `as_published` rows of a sliced release are taken as printed. Without any value in both sets the risk
-is 0 and `defined` is false. Cost: distinct persons times classes, in blocks.
+(Hasan, Jiang, Chen and Wang 2018, section 5.2, who do not say what they count). Without any value in both sets the
+risk is 0 and `defined` is false. Cost: distinct persons times classes, in blocks.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.released_rows import OfRelease, require_columns
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.function_specs import Answer, Parameter, Report, fields
+from duckdb_anon.model.function_specs import Answer, Report, fields
 from duckdb_anon.model.progress import tick
 
 _BLOCK = 5_000_000
@@ -70,12 +69,12 @@ class Evidence:
         return np.asarray(np.divide(mass, total, out=np.zeros_like(mass), where=total > 0))
 
 
-def evidence(release: ReadTable, qi: list[str], sensitive: str, *, as_published: bool = False) -> Evidence:
+def evidence(release: ReadTable, qi: list[str], sensitive: str) -> Evidence:
     """Read a release of any format but randomized values."""
     require_columns(release, [*qi, sensitive])
     if any(release.columns[name].channel is not None for name in [*qi, sensitive]):
         raise ColumnError("a randomized release leaves every value possible; it cannot be intersected")
-    if any(release.columns[name].slice for name in qi) and not as_published:
+    if any(release.columns[name].slice for name in qi):
         return _sliced(release, qi, sensitive)
     boxes = release.boxes(qi)
     weight = _values(release, sensitive, boxes.of_row, boxes.number)
@@ -168,13 +167,6 @@ def slicing_diversity(call: MeasureCall) -> Answer:
     example="FROM composition_risk('boxes', 'second', 'people')",
     section="Risk",
     instead=("attribute_risk",),
-    parameters=(
-        Parameter(
-            "weighted", "weight each value by the probability that both releases link it to the individual", "boolean",
-            False,
-        ),
-        Parameter("as_published", "read records of sliced releases as printed, not bucket by bucket", "boolean", False),
-    ),
     returns=fields(
         "persons BIGINT, true_matches DOUBLE, false_matches DOUBLE, singled_out BIGINT, privacy_risk DOUBLE, "
         "defined BOOLEAN"
@@ -187,12 +179,9 @@ def slicing_diversity(call: MeasureCall) -> Answer:
 )  # fmt: skip
 def composition_risk(call: MeasureCall) -> Answer:
     """One row: true and false matches and the risk."""
-    params, overlap, qi = call.params, call.read["overlap"], call.qi
+    overlap, qi = call.read["overlap"], call.qi
     sensitive = call.roles.one_sensitive("composition_risk").name
-    first, second = (
-        evidence(call.read[name], qi, sensitive, as_published=params["as_published"])
-        for name in ("release_a", "release_b")
-    )
+    first, second = (evidence(call.read[name], qi, sensitive) for name in ("release_a", "release_b"))
     *persons, secret = (overlap.columns[name].value_codes().astype(np.int64) for name in [*qi, sensitive])
     alike = keys_of([*persons, secret])
     times, alone = np.bincount(alike.of_row), 0
@@ -203,9 +192,9 @@ def composition_risk(call: MeasureCall) -> Answer:
         who, records = alike.first[at : at + step], times[at : at + step]
         known = [codes[who] for codes in persons]
         both = first.linked(known) * second.linked(known)
-        weight = both if params["weighted"] else (both > 0).astype(np.float64)
-        true_value = weight[np.arange(len(who)), secret[who]]
+        offered = both > 0
+        true_value, values = offered[np.arange(len(who)), secret[who]], np.count_nonzero(both, axis=1)
         true += float(true_value @ records)
-        total += float(weight.sum(axis=1) @ records)
-        alone += int(((true_value > 0) & (np.count_nonzero(both, axis=1) == 1)) @ records)
+        total += float(values @ records)
+        alone += int((true_value & (values == 1)) @ records)
     return [(overlap.rows, true, total - true, alone, 100.0 * true / total if total else 0.0, total > 0)]

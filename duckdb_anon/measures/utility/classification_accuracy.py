@@ -1,12 +1,10 @@
 """classification_accuracy: what a learner trained on the release achieves on the original rows.
 
 Folds are drawn on the original records. For each, a decision tree learns `target` from all other labelled
-columns on the published rows of the training records, and predicts the original rows of the fold
-(`test := 'original'`); with `test := 'published'` folds are drawn on published rows, which are learned from and
-predicted (Li et al. 2012, section 6; Hasan et al. 2018, section 5.3, do not say which they did). Next to it: the
-same learner trained on original rows, and always predicting the largest class. Fake rows take part in
-training only; a sampled release is tested on its own records; releases of counts have no records, so all
-their rows take part in training.
+columns on the published rows of the training records, and predicts the original rows of the fold (Li et al. 2012,
+section 6; Hasan et al. 2018, section 5.3, do not say whether they did). Next to it: the same learner trained on
+original rows, and always predicting the largest class. Fake rows take part in training only; a sampled release is
+tested on its own records; releases of counts have no records, so all their rows take part in training.
 
 Departure: the tree is CART (scikit-learn, at least two records a leaf) on one-hot names, not C4.5 (J48), so
 figures do not compare with printed ones. Accuracies are shares in [0, 1].
@@ -52,7 +50,6 @@ class LearnerRows:
     parameters=(
         Parameter("target", "column to be predicted from all other labelled ones", "text", REQUIRED, of="labelled"),
         Parameter("folds", "number of folds", "integer", 10, low=2),
-        Parameter("test", "records that are predicted", "text", "original", ("original", "published")),
         Parameter("min_leaf", "least number of rows in a leaf of the tree", "integer", 2, low=1),
     ),
     returns=fields(
@@ -69,10 +66,9 @@ def classification_accuracy(call: MeasureCall) -> Answer:
     target = params["target"]
     predictors = [name for name in labelled if name != target]
     require_columns(release, labelled)
-    published = params["test"] == "published"
     truth = _sample(original, predictors, target, np.arange(original.rows), rng)
-    fakes = published or release.counted  # rows that are no record of the original
-    record = np.full(release.rows, -1, dtype=np.int64) if fakes else source_rows(original, release)
+    # rows with counts are no record of the original
+    record = np.full(release.rows, -1, dtype=np.int64) if release.counted else source_rows(original, release)
     offered = _sample(release, predictors, target, record, rng)
     fold_of_record = rng.permutation(original.rows) % params["folds"]
     scores = _scores(truth, offered, fold_of_record, params, rng)
@@ -103,13 +99,10 @@ def _scores(
     truth: LearnerRows, offered: LearnerRows, fold_of_record: IntArray, params: Params, rng: np.random.Generator
 ) -> FloatArray:
     """Accuracy of release, original and largest class in each fold, shape (folds, 3)."""
-    published = params["test"] == "published"
     released = np.zeros(len(fold_of_record), dtype=bool)
     released[offered.record[offered.record >= 0]] = True
     tested = released | ~released.any()  # a sample is tested on its own records
     fold_of_row = np.where(offered.record >= 0, fold_of_record[offered.record], -1)
-    if published:
-        fold_of_row = rng.permutation(len(offered.label)) % params["folds"]
     in_fold = np.bincount(fold_of_record[tested], minlength=params["folds"])
     if in_fold.min() == 0 or len(offered.label) < 2 * params["folds"]:
         raise RequirementError(
@@ -121,10 +114,9 @@ def _scores(
     for number in range(params["folds"]):
         train, training_records = fold_of_row != number, fold_of_record != number
         test_records = tested & ~training_records
-        test, rows = (offered, ~train) if published else (truth, test_records)
         largest = np.bincount(truth.label[training_records]).argmax()
         scores[number] = (
-            _accuracy((offered, train), (test, rows), learner),
+            _accuracy((offered, train), (truth, test_records), learner),
             _accuracy((truth, training_records), (truth, test_records), learner),
             float((truth.label[test_records] == largest).mean()),
         )

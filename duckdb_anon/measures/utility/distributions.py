@@ -3,7 +3,7 @@
 distribution_distance compares the original's shares p with the release's q over the product of the domains, natural
 logarithms: KL divergence sum p ln(p/q), in [0, inf]; chi-squared sum (p - q)^2 / q, in [0, inf]; L1 sum |p - q|, in
 [0, 2]; L2, in [0, sqrt 2]; Hellinger sqrt(1 - sum sqrt(p q)), in [0, 1]. L1 and L2 take the estimate as it is; the
-others need shares above 0, so negative ones are projected away and `smoothing` rows are added to every cell.
+others need shares above 0, so negative ones become 0 and `smoothing` rows are added to every cell.
 correlation is, for every ordered pair of columns of a table, the uncertainty coefficient U(response | given) =
 I / H(response) (Theil 1970), in [0, 1]: the share of the response's entropy that the other column removes; 0 where the
 response is constant. Guo, Ying and Wu (2011) judge releases by both. A joint distribution is that of the exact rows; a
@@ -179,10 +179,6 @@ def distances(p: FloatArray, q: FloatArray, positive: FloatArray) -> dict[str, f
     }
 
 
-_PROJECTION = Parameter(
-    "projection", "negative cells: 'clip' sets them to 0; 'euclidean' takes the nearest distribution", "text", "clip",
-    ("clip", "euclidean"),
-)  # fmt: skip
 _ANSWERS = ("rows", "boxes", "buckets", "sliced", "randomized", "counts", "sampled", "suppressed", "retained")
 
 
@@ -196,7 +192,6 @@ _ANSWERS = ("rows", "boxes", "buckets", "sliced", "randomized", "counts", "sampl
         Parameter(
             "smoothing", "pseudo-count added to each cell for KL, chi-squared and Hellinger", "number", 0.5, low=0
         ),
-        _PROJECTION,
     ),
     returns=fields("columns VARCHAR, cells BIGINT, kl DOUBLE, chi2 DOUBLE, l1 DOUBLE, l2 DOUBLE, hellinger DOUBLE"),
     unit="any",
@@ -215,7 +210,7 @@ def distribution_distance(call: MeasureCall) -> Answer:
         truth, estimate = (joint_shares(table, names) for table in (original, release))
         if original.rows == 0 or release.rows == 0:
             raise RequirementError("a table without rows has no distribution")
-        positive = smooth(project(estimate, params["projection"]), original.rows, params["smoothing"])
+        positive = smooth(project(estimate), original.rows, params["smoothing"])
         found = distances(truth.ravel(), estimate.ravel(), positive.ravel())
         rows.append((", ".join(names), truth.size, *found.values()))
     return rows
@@ -243,7 +238,7 @@ def uncertainty(joint: FloatArray) -> tuple[float, float]:
     paper="Theil (1970); Guo, Ying and Wu (2011), section V",
     example="FROM correlation('people')",
     section="Utility",
-    parameters=(Parameter("columns", "columns to pair (default: the labelled ones)", "names"), _PROJECTION),
+    parameters=(Parameter("columns", "columns to pair (default: the labelled ones)", "names"),),
     returns={"given": "VARCHAR", "response": "VARCHAR", "uncertainty_coefficient": "DOUBLE"},
     unit="any",
     tables=("tbl",),
@@ -260,6 +255,6 @@ def correlation(call: MeasureCall) -> Answer:
     rows: list[tuple[str, str, float]] = []
     for first, second in combinations(names, 2):
         joint = joint_shares(table, [first, second])
-        forward, backward = uncertainty(project(joint, params["projection"])) if table.rows else (0.0, 0.0)
+        forward, backward = uncertainty(project(joint)) if table.rows else (0.0, 0.0)
         rows += [(first, second, forward), (second, first, backward)]
     return rows

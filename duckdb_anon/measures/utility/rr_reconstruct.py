@@ -1,7 +1,7 @@
 """rr_reconstruct: the original's cells estimated from a randomized release, with standard errors.
 
 One row for every combination of the columns' domains: the raw estimate P^-1 lambda (unbiased, may be negative,
-sums to the number of rows), its standard error, and the estimate projected to non-negative counts. The
+sums to the number of rows), its standard error, and the estimate with negative counts set to 0, rescaled. The
 channels of the columns are inverted one after another (mode products), each a window over the grid of cells.
 
 The standard error is that of the estimate against the original table; `population := true` adds the sampling
@@ -39,13 +39,6 @@ _RESERVED = ("estimate", "std_error", "projected")
     parameters=(
         Parameter("columns", "columns of the table to estimate", "names", REQUIRED),
         Parameter(
-            "projection",
-            "'clip' sets negative cells to 0 and rescales; 'euclidean' is the nearest distribution",
-            "text",
-            "clip",
-            ("clip", "euclidean"),
-        ),
-        Parameter(
             "population", "true adds the sampling of the table from a population to the errors", "boolean", False
         ),
     ),
@@ -67,7 +60,7 @@ def rr_reconstruct(context: Any, params: Params) -> str:
         raise ParameterError("columns is empty; name the columns whose cells to estimate")
     known = {fold(field): field for field, _ in struct_fields(release.columns[channels])}
     fields = {name: f"{ident(channels)}.{ident(known[fold(name)])}" for name in columns if fold(name) in known}
-    return _sql(release.sql, columns, fields, params["projection"], params["population"])
+    return _sql(release.sql, columns, fields, params["population"])
 
 
 def _column(release: Any, names: list[str], name: str) -> str:
@@ -77,7 +70,7 @@ def _column(release: Any, names: list[str], name: str) -> str:
     return found
 
 
-def _sql(source: str, columns: list[str], channels: dict[str, str], projection: str, population: bool) -> str:
+def _sql(source: str, columns: list[str], channels: dict[str, str], population: bool) -> str:
     names = idents(columns)
     ctes = [f"_anon_rel as (select * from {source})"]
     for k, name in enumerate(columns):
@@ -107,8 +100,8 @@ def _sql(source: str, columns: list[str], channels: dict[str, str], projection: 
     raw = f"select *, sqrt(greatest(_v - {taken}, 0)) as _se, sum(_e) over () as _total from _anon_s{step}"
     return (
         f"with {', '.join(ctes)}, _anon_raw as materialized ({raw})\n"
-        f"select {names}, _e as estimate, _se as std_error, {_PROJECTED[projection]} as projected\n"
-        f"from {_PROJECTED_FROM[projection]}"
+        f"select {names}, _e as estimate, _se as std_error, "
+        "greatest(_e, 0) * _total / sum(greatest(_e, 0)) over () as projected\nfrom _anon_raw"
     )
 
 
@@ -125,16 +118,3 @@ def _domain(number: int, name: str, field: str | None) -> list[str]:
         "else 1 - q * _d end as gain from (select len(_c.domain) as _d, case when len(_c.domain) = 1 then 0 "
         f"else (1 - _c.p) / (len(_c.domain) - 1) end as q from _anon_r{number}))",
     ]
-
-
-_PROJECTED = {
-    "clip": "greatest(_e, 0) * _total / sum(greatest(_e, 0)) over ()",
-    "euclidean": "greatest(_e / _total - _shift, 0) * _total",
-}
-_PROJECTED_FROM = {
-    "clip": "_anon_raw",
-    # nearest point of the simplex: take the same from every share that stays positive
-    "euclidean": "_anon_raw cross join (select max_by(_s, _j) as _shift from (select _u, _j, (_sum - 1) / _j as _s "
-    "from (select _e / _total as _u, row_number() over (order by _e desc) as _j, sum(_e / _total) over "
-    "(order by _e desc rows unbounded preceding) as _sum from _anon_raw)) where _u > _s)",
-}

@@ -12,7 +12,6 @@ from duckdb_anon.kernels.slicing.chance import (
     largest_rate,
     poisson_binomial_tail,
 )
-from tests.reference.merging import attribute
 
 
 @pytest.mark.parametrize(
@@ -56,11 +55,3 @@ def test_tails_of_the_worked_example(m):
 def test_belief_is_asked_of_every_value_in_the_group():
     requirement = CommonValue(0.5, 0.4, Population(np.array([0.5, 0.4, 0.1])))
     assert requirement.holds(_groups((3, 3, 0), (3, 2, 1), (30, 20, 10))).tolist() == [True, False, True]
-
-
-def test_own_shares_are_smoothed_towards_the_table():
-    sensitive = attribute("d", ["a"] * 6 + ["b"] * 2)
-    groups = Groups(np.repeat([0, 1], 4), sensitive.codes, np.array([6, 2]))
-    chance = Population.of(sensitive, "own", 1.0).occurrence(groups)
-    share = np.array([(4 + 0.75) / 5, (2 + 0.75) / 5, (2 + 0.25) / 5])
-    assert chance == pytest.approx(1 - (1 - share) ** 4)
