@@ -51,6 +51,7 @@ def labelled(path: Path) -> Path:
     with duckdb_anon.connect(str(file)) as con:
         con.execute(f"create table people as from anon_sample('census', {ROWS}, seed := 5)")
         duckdb_anon.release(con, "once", CALL, part_rows=1600, independent=True)
+        con.execute("drop schema anon cascade")  # the releases of the tests are the first ones
     return file
 
 
