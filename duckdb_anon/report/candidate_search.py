@@ -26,7 +26,7 @@ from duckdb_anon.model.release_formats.duckdb_types import is_text, kind_of_type
 
 Step = dict[str, Any]
 CARRIERS = 10
-EDGED = "rare sensitive values are joined (sensitive_edges), for as they are they single persons out"
+EDGED = "rare sensitive texts are joined (sensitive_edges), for as they are they single persons out"
 RELAXED = "one sensitive value is too frequent for a larger l: l := 1 limits no sensitive value"
 _FEW_TARGETS, _SIGMAS = 200, 4
 _PARTS = 3  # a method takes at most this part of the time
@@ -64,7 +64,7 @@ class Sample:
     most_l: int | None  # the largest l that classes of them could have, of each sensitive column; None without one
     person: str | None  # the column that identifies individuals
     repeated: bool  # whether an individual has several rows
-    edges: str = ""  # the argument that gives rare sensitive values company, '' where there are none
+    edges: str = ""  # the argument that gives rare sensitive texts company, '' where there are none
     left_out: Sequence[str] = ()  # sensitive columns that are not released, as a method takes one
 
 
@@ -156,10 +156,11 @@ def _labelled(
     counted = [f"(select {carriers} as n from sample group by {ident(column)})" for column in sensitive]
     most = [con.execute(f"select max(n) from {counts}").fetchall()[0][0] for counts in counted]
     types = _types(con)
-    rare = [
-        _has_rare(con, ident(column), label, types[column], carriers) for column, label in labels if column in sensitive
-    ]
-    edges = f", {EDGES.name} := {CARRIERS}" if any(rare) else ""
+    texts = [
+        column for column, label in labels
+        if column in sensitive and "hierarchy=" not in label and is_text(types[column])
+    ]  # fmt: skip
+    edges = f", {EDGES.name} := {CARRIERS}" if any(_has_rare(con, ident(text), carriers) for text in texts) else ""
     left_out = [column for column in secrets if column not in sensitive]
     return Sample(int(total), people // max(most) if most else None, person, people < total, edges, left_out)
 
@@ -168,11 +169,8 @@ def _types(con: duckdb.DuckDBPyConnection) -> dict[str, str]:
     return dict(con.execute("select column_name, column_type from (describe sample)").fetchall())
 
 
-def _has_rare(con: duckdb.DuckDBPyConnection, sensitive: str, label: str, kind: str, carriers: str) -> bool:
-    """Whether some sensitive value has too few carriers, and all can be given as many."""
-    ordered = kind_of_type(kind) == "ordered" and "categorical" not in label
-    if "hierarchy=" in label or not (ordered or is_text(kind)):
-        return False
+def _has_rare(con: duckdb.DuckDBPyConnection, sensitive: str, carriers: str) -> bool:
+    """Whether some sensitive text has too few carriers, and all can be given as many; numbers are joined by default."""
     counts = f"select {sensitive} as v, {carriers} as n from sample group by {sensitive}"
     rare, missing, total = con.execute(
         f"select count(*) filter (n < {CARRIERS} and v is not null), count(*) filter (n < {CARRIERS} and v is null), "
