@@ -493,6 +493,14 @@ class Noisy(Ranges):
 
     noisy: ClassVar[bool] = True
 
+    def mass(self, shares: FloatArray) -> FloatArray:
+        """Probability of each cell, of values with these shares."""
+        return np.asarray(self.base * shares.sum() + self.extra * shares[self.first])
+
+    def sums(self, weight: FloatArray, atoms: int) -> FloatArray:
+        """As of any cells, by the probability of the cell given the atom."""
+        return np.asarray(np.bincount(self.first, self.extra * weight, atoms) + (self.base * weight).sum())
+
     def odds(self, shares: FloatArray, bin_of_atom: IntArray) -> Odds:
         """As of any cells: every bin may show every cell."""
         mass = np.bincount(bin_of_atom, shares)

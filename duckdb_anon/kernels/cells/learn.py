@@ -25,8 +25,9 @@ from duckdb_anon.model.coded_table import FloatArray
 MOST_ROUNDS, LEAST_GAIN = 30, 0.005
 HEAPS_GAIN, SHAPE_GAIN, SMOOTHINGS = 0.1, 0.25, 3
 """Gains a row for which heaps are learnt in place of a smooth shape, and a smooth shape in place of none."""
-SET_ROUNDS, NODE_ROUNDS = 1, 3
-"""Rounds for cells that list their values, which have no neighbours, and for nodes of a hierarchy in queries."""
+SET_ROUNDS, NODE_ROUNDS, CHANNEL_ROUNDS = 1, 3, 200
+"""Rounds for cells that list their values, which have no neighbours, for nodes of a hierarchy in queries, and for
+values of a channel, whose likelihood has one maximum."""
 _LOST = 1e-290
 _FAR = 2**62
 Step = Callable[[FloatArray, FloatArray], FloatArray]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.cells.cells import Lists, Noisy, Ranges
-from duckdb_anon.kernels.cells.learn import learn_shares, member_weights
+from duckdb_anon.kernels.cells.learn import CHANNEL_ROUNDS, learn_shares, member_weights
 from duckdb_anon.kernels.cells.line import Line
 from duckdb_anon.kernels.cells.table import ReadTable
 from duckdb_anon.kernels.partition.sort_count import offsets_of, order_by, ranges
@@ -232,20 +232,18 @@ def _sets(cells: Ranges) -> Column:
 
 
 def _noisy(cells: Ranges, table: ReadTable) -> tuple[Noisy, FloatArray]:
-    """Cells of a channel, and the values' shares by its inverse, none of them 0."""
+    """Cells of a channel, and the likeliest shares of the values that went through it."""
     rows, channel = cells.weights, cells.channel
-    atoms = len(cells.line.codes)
-    seen, least = np.bincount(cells.first, rows, atoms) / rows.sum(), 0.2 / rows.sum()
+    atoms, every = len(cells.line.codes), np.ones(cells.number)
     if channel is None:
-        kept, base = np.full(cells.number, table.kept), (1 - table.kept) * seen[cells.first]
-        return Noisy(cells.line, cells.first, cells.last, extra=kept, base=base), np.maximum(seen, least)
+        seen = np.bincount(cells.first, rows, atoms) / rows.sum()
+        base = (1 - table.kept) * seen[cells.first]
+        return Noisy(cells.line, cells.first, cells.last, extra=table.kept * every, base=base), seen
     domain = cells.line.atom_of_code[channel.domain]
-    base = (1 - channel.p) / max(1, len(domain) - 1)
-    extra = channel.p - base
-    shares = np.full(atoms, 0.0)
-    shares[domain] = np.maximum((seen[domain] - base) / extra if extra else 1.0, least)
-    every = np.ones(cells.number)
-    return Noisy(cells.line, cells.first, cells.last, extra=extra * every, base=base * every), shares
+    base = (1 - channel.p) / max(1, len(domain) - 1) * every
+    noisy = Noisy(cells.line, cells.first, cells.last, extra=channel.p - base, base=base)
+    # inverted counts below 0 would have to be cut, and what is left would have too many rare values
+    return noisy, learn_shares(noisy, rows, np.bincount(domain, minlength=atoms).astype(np.float64), CHANNEL_ROUNDS)
 
 
 def _arranged(function: str, column: Ranges, table: ReadTable, rng: np.random.Generator) -> IntArray:

@@ -38,7 +38,7 @@ class Options:
     """
 
     levels: int = 8
-    rounds: int = 6
+    rounds: int = 11
     cell_rounds: int = 1
     swaps: int = 4
     prior: float = 100.0

@@ -7,6 +7,7 @@ import pytest
 
 from duckdb_anon.engine.draws import imputation
 from duckdb_anon.kernels.plausible.augmentation import Augmentation
+from duckdb_anon.kernels.plausible.tree import Options
 from duckdb_anon.model.progress import Interrupted
 from duckdb_anon.rewrite import answer, rewriter
 
@@ -139,7 +140,7 @@ def test_what_an_interrupted_query_drew_stays(people, monkeypatch):
 
     def stopped(model):
         steps.append(model)
-        if len(steps) == 11:  # six rounds of learning, and the fifth draw
+        if len(steps) == Options().rounds + 5:  # the rounds of learning, and the fifth draw
             step(model)  # an interrupted draw has changed some rows
             raise Interrupted("stopped")
         step(model)
@@ -149,7 +150,7 @@ def test_what_an_interrupted_query_drew_stays(people, monkeypatch):
     with pytest.raises((duckdb.Error, Interrupted)):
         rewritten(people, query, "random")
     assert rewritten(people, query, "random") == expected
-    assert (len(steps), len(reads)) == (17, 1)
+    assert (len(steps), len(reads)) == (Options().rounds + 11, 1)
 
 
 def test_what_cannot_be_drawn_is_said_while_planning(people):

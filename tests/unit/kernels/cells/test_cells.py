@@ -191,6 +191,27 @@ def test_noisy_cells_have_the_odds_of_their_channel():
             assert odds[cell, b] == pytest.approx(inside.sum() / shares[bins == b].sum())
 
 
+def test_shares_behind_a_channel_are_the_likeliest():
+    # d = 5 values, kept with probability .5 or replaced by one of the other four; the last one is never the true one
+    every, rows = np.arange(5, dtype=np.int32), np.array([400.0, 250.0, 150.0, 120.0, 80.0])
+    values = Ranges.of_codes(NAMES, every)
+    noisy = Noisy(values.line, values.first, values.last, extra=np.full(5, 0.375), base=np.full(5, 0.125))
+    shares = learn_shares(noisy, rows, np.ones(5), 200)
+
+    def likelihood(x):
+        return (rows * np.log(0.125 + 0.375 * x)).sum()
+
+    assert noisy.mass(shares) == pytest.approx(0.125 + 0.375 * shares)
+    assert shares.sum() == pytest.approx(1) and shares.min() >= 0
+    rng = np.random.default_rng(3)
+    for other in rng.dirichlet(np.ones(5), 2000):
+        assert likelihood(0.98 * shares + 0.02 * other) <= likelihood(shares) + 1e-9
+    # where no inverted count is below 0 they are the inverted counts
+    inside = np.array([300.0, 250.0, 180.0, 140.0, 130.0])
+    found = learn_shares(noisy, inside, np.ones(5), 200)
+    assert found == pytest.approx((inside / 1000 - 0.125) / 0.375, abs=1e-3)
+
+
 def test_joint_shares_are_those_of_all_completions():
     rng = np.random.default_rng(4)
     columns = {name: (column, told) for name, column, told in examples(rng) if len(told) == 6}
