@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -19,10 +19,11 @@ from duckdb_anon.model.quoting import ident
 from duckdb_anon.outputs.block import Block, NoRule, Table, read_block, table_name
 from duckdb_anon.outputs.cells import Row, checksum_of, columns_of, compute
 from duckdb_anon.outputs.differencing import Comparison
-from duckdb_anon.outputs.ledger import Ledger, Population
+from duckdb_anon.outputs.known import KNOWN, Cells, is_read, with_known
+from duckdb_anon.outputs.ledger import Bools, Ledger, Population
 from duckdb_anon.outputs.policy import Policy, policy_of
-from duckdb_anon.outputs.rules import DIFFERENCING, primary, shown
-from duckdb_anon.outputs.tables import cells_of, hide, suppress_secondary
+from duckdb_anon.outputs.rules import DIFFERENCING, THRESHOLD, primary, shown
+from duckdb_anon.outputs.tables import Cell, cells_of, hide, suppress_secondary
 
 SUPPRESSED = "suppressed"
 _ONE = threading.Lock()
@@ -127,17 +128,20 @@ def answer(
         for row in rows:
             row.rules = primary(block, policy, row)
         entered = Population.none(), np.zeros(0, np.uint64)
-        if not has_noise:
+        if not has_noise or is_read(block, atoms):
             cells, new = cells_of(block, atoms, rows)
+            together = with_known(con, function, block, policy, (rows, atoms, table), new)
             earlier = ledger.answered(user if user and policy.ledger == "user" else None)
-            comparison = Comparison(policy, table, ledger.known(), new, earlier)
-            known = {cell for cell, is_known in zip(cells, comparison.known(), strict=True) if is_known}
-            suppress_secondary(block, policy, rows, atoms, known)
-            refused = comparison.refused(np.array([bool(rows[n].rules[place]) for n, place in cells], bool))
-            for (number, place), is_refused in zip(cells, refused, strict=True):
-                if is_refused:
-                    hide(block, rows[number], place, DIFFERENCING)
-            entered = comparison.entered(np.array([bool(rows[n].rules[place]) for n, place in cells], bool))
+            comparison = Comparison(policy, together, ledger.known(), earlier)
+            by_known = _hide_by_known(block, rows, len(cells), together, comparison)
+            if not has_noise:
+                known = {cell for cell, is_known in zip(cells, comparison.known(), strict=False) if is_known}
+                suppress_secondary(block, policy, rows, atoms, known)
+                refused = comparison.refused(np.concatenate([_hidden(rows, cells), by_known]))
+                for (number, place), is_refused in zip(cells, refused, strict=False):
+                    if is_refused:
+                        hide(block, rows[number], place, DIFFERENCING)
+            entered = comparison.entered(np.concatenate([_hidden(rows, cells), by_known]))
         number = ledger.write(user, query, entered, [rule for row in rows for rule in row.rules]) if user else 0
     return Answer(question, tuple(rows), tuple(shown(block, policy, rows)), number)
 
@@ -149,11 +153,33 @@ def approved(
     block, policy = question.block, question.policy
     with _alone(con):
         rows, atoms, table = compute(con, function, block, policy)
-        cells, new = cells_of(block, atoms, rows)
+        _, new = cells_of(block, atoms, rows)
+        together = with_known(con, function, block, policy, (rows, atoms, table), new)
         ledger = Ledger(con, question.database, question.original)
-        entered = Comparison(policy, table, ledger.known(), new, []).entered(np.zeros(len(cells), bool))
+        entered = Comparison(policy, together, ledger.known(), []).entered(np.zeros(len(together.kinds), bool))
         number = ledger.write(user, query, entered, [""] * len(rows) * len(block.aggregates), why)
     return Answer(question, tuple(rows), tuple(rows), number)
+
+
+def _hidden(rows: Sequence[Row], cells: Sequence[Cell]) -> Bools:
+    return np.array([bool(rows[number].rules[place]) for number, place in cells], bool)
+
+
+def _hide_by_known(block: Block, rows: Sequence[Row], cells: int, together: Cells, comparison: Comparison) -> Bools:
+    """Hide what tells too much beside earlier answers by what everybody may know, whatever other rule a value breaks.
+
+    Returns:
+        Which cells of the known part are hidden.
+    """
+    if not together.place:
+        return together.few
+    refused = comparison.refused(np.concatenate([np.zeros(cells, bool), together.few]), KNOWN)[cells:]
+    for (number, place), known in together.place.items():
+        rule = THRESHOLD if together.few[known] else DIFFERENCING if refused[known] else ""
+        if rule:
+            rows[number].rules[place] = rule
+            hide(block, rows[number], place, rule)
+    return refused | together.few
 
 
 @contextmanager

@@ -9,7 +9,7 @@ they are checked: in WHERE, FILTER and GROUP BY. Columns that name individuals s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import sqlglot
@@ -89,6 +89,10 @@ class Table:
     roles: Mapping[str, str]  # column to role
     person: str | None = None  # column whose values are the individuals
 
+    def are_known(self, columns: Iterable[str]) -> bool:
+        """Whether everybody may know these columns."""
+        return all(self.roles.get(name) in ("quasi", "insensitive") for name in columns)
+
 
 @dataclass(frozen=True)
 class Rowwise:
@@ -96,6 +100,7 @@ class Rowwise:
 
     sql: str  # '' for the condition that always holds
     columns: frozenset[str] = frozenset()
+    known: str = ""  # of a condition, the part that reads what everybody may know
 
 
 @dataclass(frozen=True)
@@ -138,6 +143,21 @@ class Block:
     text: str  # the query without ORDER BY and LIMIT, for names and types of the columns
     order: tuple[str, ...] = ()  # ORDER BY over columns of the answer, by position
     limit: str = ""
+
+    @property
+    def known(self) -> tuple[Block, tuple[int, ...], tuple[int, ...]]:
+        """The query by what everybody may know alone: its block, the keys that it has, and its aggregate by condition.
+
+        Its aggregates are counts, one for each of its conditions.
+        """
+        kept = tuple(k for k, key in enumerate(self.keys) if self.table.are_known(key.columns))
+        sets = (tuple(kept.index(k) for k in chosen if k in kept) for chosen in self.sets)
+        parts = list(dict.fromkeys(each.known for each in self.conditions))
+        counts = tuple(Aggregate("count", (), place, "", part) for place, part in enumerate(parts))
+        keys, conditions = tuple(self.keys[k] for k in kept), tuple(map(Rowwise, parts))
+        where = Rowwise(self.where.known)
+        block = Block(self.table, where, keys, tuple(dict.fromkeys(sets)), conditions, counts, (), "")
+        return block, kept, tuple(parts.index(each.known) for each in self.conditions)
 
     @property
     def read(self) -> frozenset[str]:
@@ -242,9 +262,9 @@ class _Reader:
 
     def block(self) -> Block:
         where = self.select.args.get("where")
-        condition = self._rowwise(where.this) if where is not None else Rowwise("")
+        condition = self._condition(where.this) if where is not None else Rowwise("")
         trees, sets = self._groups()
-        keys = tuple(self._rowwise(tree) for tree in trees)
+        keys = tuple(self._condition(tree) for tree in trees)
         items = tuple(self._item(tree, trees) for tree in self.outputs)
         if not any(item.aggregates for item in items):
             raise NoRule(f"{self.function}: the query has no aggregate. Ask for count(*) with GROUP BY")
@@ -300,6 +320,30 @@ class _Reader:
             self._require_readable(name)
         sql = tree.sql(dialect="duckdb")
         return Rowwise(sql if isinstance(tree, exp.Column) else f"try({sql})", columns)
+
+    def _condition(self, tree: exp.Expr) -> Rowwise:
+        """An expression of one row with its known part; no part of it, joined by AND, reads known and other columns."""
+        parts, known = [tree], list[str]()
+        while parts:
+            part = parts.pop().unnest()
+            inner = part.this.unnest() if isinstance(part, exp.Not) else None
+            if isinstance(part, exp.And):
+                parts += [part.right, part.left]
+                continue
+            if isinstance(inner, exp.Or):
+                parts += [exp.not_(exp.paren(each)) for each in (inner.right, inner.left)]
+                continue
+            read = self._rowwise(part)
+            if self.table.are_known(read.columns):
+                known.append(read.sql)
+            elif any(self.table.are_known([name]) for name in read.columns):
+                raise NoRule(
+                    f"{self.function}: {part.sql(dialect='duckdb')} reads {listed(sorted(read.columns))} in one "
+                    "condition or key, some of which everybody may know and some not. Write parts joined by AND, or "
+                    "several keys, of which each reads quasi-identifiers and insensitive columns alone, or others alone"
+                )
+        whole = self._rowwise(tree)
+        return Rowwise(whole.sql, whole.columns, " and ".join(known))
 
     def _require_readable(self, name: str) -> None:
         role = self.table.roles.get(name, "")
@@ -385,7 +429,7 @@ class _Reader:
     def _aggregate(self, tree: exp.Expr) -> int:
         """Number of an aggregate."""
         tree, filtered = without_filter(tree)
-        condition = self._rowwise(filtered) if filtered is not None else Rowwise("")
+        condition = self._condition(filtered) if filtered is not None else Rowwise("")
         name = _SAME.get(_called(tree), _called(tree))
         if not isinstance(tree, exp.AggFunc) or name not in _FUNCTIONS:
             raise _refusal(self.function, tree)
@@ -393,7 +437,7 @@ class _Reader:
         nulls = " and ".join(
             [condition.sql or "true", *(f"{ident(column)} is not null" for column in sorted(arguments))]
         )
-        whole = Rowwise(nulls if arguments or condition.sql else "", condition.columns)
+        whole = Rowwise(nulls if arguments or condition.sql else "", condition.columns, condition.known)
         if whole not in self.conditions:
             self.conditions.append(whole)
         found = Aggregate(name, arguments, self.conditions.index(whole), fraction, condition.sql)

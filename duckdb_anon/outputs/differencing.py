@@ -22,6 +22,7 @@ import scipy
 from scipy.sparse import csr_array, diags_array, vstack
 
 from duckdb_anon.kernels.partition.sort_count import ranges
+from duckdb_anon.outputs.known import KNOWN, Cells
 from duckdb_anon.outputs.ledger import Bools, Floats, Hashes, Ints, Population, Rows, numbered
 from duckdb_anon.outputs.policy import Policy
 
@@ -35,26 +36,23 @@ _ANY = ""  # in place of a statistic: all of them
 class Comparison:
     """The cells of a new answer against those of earlier answers."""
 
-    def __init__(
-        self, policy: Policy, rows: Rows, known: Hashes, cells: tuple[Bools, Sequence[str]],
-        earlier: Sequence[Population],
-    ) -> None:  # fmt: skip
+    def __init__(self, policy: Policy, new: Cells, known: Hashes, earlier: Sequence[Population]) -> None:
         """Number the rows of the table, and find the joint atoms of all answers.
 
         Args:
             policy: the threshold and the rules of concentration.
-            rows: the table.
+            new: cells of the answer.
             known: hashes of the rows that the ledger numbers.
-            cells: of the answer, as sets of atoms, and their statistics.
             earlier: populations of earlier answers.
         """
+        rows = new.rows
         numbers, self._fresh = numbered(rows.hashes, known)
         size = len(known) + len(self._fresh)
         labels = rows.labels
         if len(known):
             labels = np.zeros(size, np.int64)
             labels[numbers] = rows.labels
-        self.population = Population.of(labels, *cells)
+        self.population = Population.of(labels, new.sets, new.kinds)
         together = _Together(policy, rows, numbers, self.population, earlier, size)
         self._parts = [together]
         if not together.is_small:  # all answers together divide the rows too finely: each earlier one by itself
@@ -68,9 +66,9 @@ class Comparison:
         """Which cells have been answered before."""
         return np.asarray(np.array([part.known() for part in self._parts]).any(axis=0))
 
-    def refused(self, hidden: Bools) -> Bools:
-        """Which cells may not be answered, of those that no rule hides."""
-        return np.asarray(np.array([part.refused(hidden) for part in self._parts]).any(axis=0))
+    def refused(self, hidden: Bools, first: str = _ANY) -> Bools:
+        """Which cells may not be answered, of those that no rule hides: by answers, or first by their known parts."""
+        return np.asarray(np.array([part.refused(hidden, first) for part in self._parts]).any(axis=0))
 
 
 class _Together:
@@ -96,29 +94,34 @@ class _Together:
         named = zip(_sets(self._cells[0]), self._new.kinds, strict=True)
         return np.array([cell in answered[kind] for cell, kind in named], bool)
 
-    def refused(self, hidden: Bools) -> Bools:
+    def refused(self, hidden: Bools, first: str) -> Bools:
         """Which cells may not be answered after these answers, of those that no rule hides."""
         kinds, again = self._new.kinds, self.known()
         kept = {kind: set(_sets(self._of(kind, hidden=True))) for kind in {"count", *kinds}}
         named = zip(_sets(self._cells[0]), kinds, strict=True)
-        # what a number of individuals is hidden for is no statistic of theirs either
-        refused = np.array([cell in kept[kind] or cell in kept["count"] for cell, kind in named], bool) & ~again
-        for kind in dict.fromkeys([_ANY, *(kind for kind in kinds if kind.startswith("sum "))]):
-            asked = [place for place, each in enumerate(kinds) if kind in (_ANY, each) and not hidden[place]]
-            refused[asked] |= self._tell(kind, self._cells[0][asked], again[asked], refused[asked])
+        # of individuals whose number is hidden no other statistic is answered
+        held = [cell in kept[kind] or (kind != KNOWN and cell in kept["count"]) for cell, kind in named]
+        refused = np.array(held, bool) & ~again
+        families = [first]
+        if first == _ANY:
+            families += [kind for kind in kinds if kind.startswith("sum ")]
+            families += [KNOWN] * (KNOWN not in kinds and any(KNOWN in each.kinds for each in self._earlier))
+        for family in dict.fromkeys(families):
+            asked = [place for place in _places(kinds, family) if not hidden[place]]
+            refused[asked] |= self._tell(family, self._cells[0][asked], again[asked], refused[asked])
         return refused & ~hidden
 
     def _tell(self, kind: str, cells: csr_array, again: Bools, found: Bools) -> Bools:
         """Which of some cells of a statistic tell too much beside the answered ones; `found` are refused already."""
         known = self._of(kind, hidden=False)
         answered = known
-        if kind == _ANY:  # the number of rows of a table is known
+        if kind in (_ANY, KNOWN):  # the number of rows of a table is known
             answered = csr_array(vstack([known, csr_array(np.ones((1, len(self.sizes))))]))
         checker = _Answered(self, kind, answered, len(again))
         found = found | ~np.array([checker.takes(cells[[place]]) for place in range(len(again))], bool)
         if found.any() and not checker.is_exact:  # what overlaps them could give them away
             found = found | ((cells @ cells[found].T).sum(axis=1) > 0)
-        if kind != _ANY and not found.all():
+        if kind.startswith("sum ") and not found.all():
             new = ~found & ~again
             if new.any() and self._bounds(kind[4:], [known, cells[new]]) and not self._bounds(kind[4:], [known]):
                 found = found | new
@@ -126,8 +129,7 @@ class _Together:
 
     def _of(self, kind: str, *, hidden: bool) -> csr_array:
         """Different cells of a statistic, or of all, in earlier answers: answered or hidden ones."""
-        found = [cells[[place for place, each in enumerate(answer.kinds)
-                        if kind in (_ANY, each) and answer.hidden[place] == hidden]]
+        found = [cells[[place for place in _places(answer.kinds, kind) if answer.hidden[place] == hidden]]
                  for answer, cells in zip(self._earlier, self._cells[1:], strict=True)]  # fmt: skip
         every = csr_array(vstack([csr_array((0, len(self.sizes))), *found]))
         return every[list({cell: place for place, cell in enumerate(_sets(every))}.values())]
@@ -203,6 +205,16 @@ class _Together:
         top, two = float(amounts[:1].sum()), float(amounts[:2].sum())
         share = float(amounts[: self.policy.largest].sum())
         return not share <= self.policy.share * total or total - two < self.policy.p_percent / 100 * top
+
+
+def _places(kinds: Sequence[str], wanted: str) -> list[int]:
+    """Places of the cells of a statistic, of all (_ANY), or by what everybody may know.
+
+    The last ones are cells of their own, or all where the answer depends on nothing else.
+    """
+    if wanted == KNOWN and KNOWN not in kinds:
+        return list(range(len(kinds)))
+    return [place for place, kind in enumerate(kinds) if kind == wanted or (wanted == _ANY and kind != KNOWN)]
 
 
 def _sets(matrix: csr_array) -> list[bytes]:

@@ -54,8 +54,7 @@ def zeros_are_safe(block: Block, policy: Policy, arguments: Sequence[str] = ()) 
     halves finds the largest value. So it is shown only where conditions, keys and the aggregate read columns that are
     quasi-identifiers or insensitive.
     """
-    names = block.read.union(arguments)
-    return policy.zeros == "safe" and all(block.table.roles.get(name) in ("quasi", "insensitive") for name in names)
+    return policy.zeros == "safe" and block.table.are_known(block.read.union(arguments))
 
 
 def _rule(block: Block, policy: Policy, row: Row, place: int) -> str:

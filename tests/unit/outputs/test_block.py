@@ -126,7 +126,7 @@ def policied(con):
 @pytest.mark.parametrize(
     "query",
     [
-        "select count(*) from people where case when age = 7 then cast(name as int) else 1 end = 1",
+        "select count(*) from people where case when pid = 7 then cast(name as int) else 1 end = 1",
         "select count(*) from people where 9223372036854775807 + age > 0",
         "select count(*) from people where date_part(name, date '2020-01-01') = 1",
         "select count(*) * 9223372036854775807 * 10 from people",
