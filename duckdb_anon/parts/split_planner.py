@@ -81,16 +81,16 @@ class CutPart:
 
 
 def cuts(qi: Sequence[Attribute], codes: CodeArray) -> list[Cut]:
-    """Cuts of some rows near the middle of each attribute, those first that narrow the parts most.
+    """Cuts of some rows by each attribute, near the middle and then near the quarters, those first that narrow most.
 
     Ordered values are cut in their order, hierarchies between the children of a node, nominal values into the frequent
     ones and the rest. `codes`: shape (rows, attributes).
 
     >>> age = Attribute('age', 'ordered', np.array([0, 1, 2]), np.array([0.0, 1.0, 9.0]), 3, -1, np.arange(3))
-    >>> cuts([age], np.array([[0], [1], [2], [2]]))[0].left.tolist()
-    [True, True, False]
+    >>> [cut.left.tolist() for cut in cuts([age], np.array([[0], [1], [2], [2]]))]
+    [[True, True, False], [True, False, False]]
     """
-    found: list[tuple[float, Cut]] = []
+    found: dict[tuple[int, int], tuple[bool, float, Cut]] = {}
     for j, attribute in enumerate(qi):
         rows = np.bincount(codes[:, j], minlength=attribute.domain)
         order = np.argsort(-rows, kind="stable") if attribute.kind == "nominal" else attribute.left_to_right
@@ -98,15 +98,17 @@ def cuts(qi: Sequence[Attribute], codes: CodeArray) -> list[Cut]:
         here = np.flatnonzero(rows[order])
         if len(here) < 2:
             continue
-        # the boundary nearest to the middle of the rows, and the width that the parts save on this attribute
         total, ends = np.cumsum(rows[order][here]), place[here]
         between = _boundaries(attribute, order[here])
-        at = int(between[np.abs(2 * total[between] - total[-1]).argmin()])
-        apart = total[at] * (ends[at] - ends[0]) + (total[-1] - total[at]) * (ends[-1] - ends[at + 1])
-        left = np.zeros(attribute.domain, dtype=bool)
-        left[order[: here[at] + 1]] = True
-        found.append(((apart - total[-1] * (ends[-1] - ends[0])) / (place[-1] - place[0] or 1.0), Cut(j, left)))
-    return [cut for _, cut in sorted(found, key=lambda each: each[0])]
+        for share in (0.5, 0.25, 0.75):
+            # the boundary nearest to that share of the rows, and the width of the parts on this attribute
+            at = int(between[np.abs(total[between] - share * total[-1]).argmin()])
+            width = total[at] * (ends[at] - ends[0]) + (total[-1] - total[at]) * (ends[-1] - ends[at + 1])
+            left = np.zeros(attribute.domain, dtype=bool)
+            left[order[: here[at] + 1]] = True
+            saved = (total[-1] * (ends[-1] - ends[0]) - width) / (place[-1] - place[0] or 1.0)
+            found.setdefault((j, at), (share != 0.5, -saved, Cut(j, left)))
+    return [cut for _, _, cut in sorted(found.values(), key=lambda each: each[:2])]
 
 
 def _boundaries(attribute: Attribute, codes: IntArray) -> IntArray:

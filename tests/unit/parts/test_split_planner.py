@@ -68,8 +68,8 @@ def test_mondrian_loses_little_more_in_parts_than_in_one_call(people, call):
     assert lost[0] <= 1.2 * lost[1]  # with a hierarchy 1.15 times, of a table of 6,000 rows in parts of 1,600
 
 
-@pytest.mark.parametrize("name", ["k", "frequency", "median", "hierarchy", "persons"])
-def test_parts_that_are_cut_on_a_sample_are_small_enough_and_satisfy_the_requirement(people, monkeypatch, name):
+def sizes_of_parts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A list to which the rows of each part of a release are added."""
     parts: list[int] = []
     ask = Original.ask
 
@@ -80,11 +80,27 @@ def test_parts_that_are_cut_on_a_sample_are_small_enough_and_satisfy_the_require
         return found
 
     monkeypatch.setattr(Original, "ask", listening)
+    return parts
+
+
+@pytest.mark.parametrize("name", ["k", "frequency", "median", "hierarchy", "persons"])
+def test_parts_that_are_cut_on_a_sample_are_small_enough_and_satisfy_the_requirement(people, monkeypatch, name):
+    parts = sizes_of_parts(monkeypatch)
     monkeypatch.setattr(split_planner, "SAMPLE", 900)
     # a part that fails is refused by the method, and the finished release is counted by SQL
     duckdb_anon.release(people, "parts", CALLS[name], replace=True, part_rows=1600, independent=True)
     assert len(parts) > 3
     assert max(parts) <= 1600
+
+
+def test_a_table_is_cut_at_a_quarter_where_both_halves_would_not_do(con, monkeypatch):
+    # most rows of the lower half have one value, so it is not 2-diverse
+    con.execute("""create table t as select i // 40 as age, case when i between 900 and 2100 then 'x'
+        else 'v' || i % 7 end as s from range(4000) r(i)""")
+    parts = sizes_of_parts(monkeypatch)
+    call = "mondrian('t', l := 2, qi := ['age'], sensitive := 's')"
+    duckdb_anon.release(con, "r", call, part_rows=3200, independent=True)
+    assert parts == [3000, 1000]
 
 
 def test_rows_of_a_part_do_not_stand_together(people):
