@@ -301,7 +301,8 @@ def _why_unbounded(tree: exp.Query, model: ReleaseModel, question: Question) -> 
         return "no bounds: some sensitive values were replaced, and the release does not tell which"
     if model.is_noisy:
         return "no bounds: the numbers of rows are noisy"
-    if not model.bounded and model.weight == "1" and not any(isinstance(f, RandomizedFactor) for f in model.factors):
+    known = model.count_error or any(isinstance(factor, RandomizedFactor) for factor in model.factors)
+    if not model.bounded and model.weight == "1" and not known:
         return "no bounds: the method may have replaced values, and the release does not tell which"
     return ""
 

@@ -7,7 +7,8 @@ m qualify by their own columns and c by the permuted ones, between m + c - n and
 
 95% intervals (confidence 0.95): of randomized columns a total is a sum over independent rows of weights W with
 E[W] = f, the row's true contribution; the sum of W^2 - V, V being the weight of f^2, estimates its variance without
-bias (Guo, Ying and Wu 2011, equation 2). Of samples with probability r it is the sum of f^2 (1 - r) / r^2.
+bias (Guo, Ying and Wu 2011, equation 2). Of samples with probability r it is the sum of f^2 (1 - r) / r^2. Made records
+carry the error of their counts (`kernels.differential_privacy.count_errors`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from duckdb_anon.rewrite.reading import Pushed, Reading, cell_name, constants_be
 NO_BOUNDS = "no bounds: only counts, sums, means and extremes of one table have them"
 REACH = 1.959963984540054
 """Half-width of a 95% interval in standard errors."""
+OF_MADE = "no bounds: of made records only counts have intervals"
 MOST_SETS = 32
 _EXTREMES = (exp.Min, exp.Max)
 _CERTAIN = (
@@ -104,7 +106,8 @@ def bounds_of(r: Reading, steps: Steps, wanted: Bounds) -> tuple[FoundBounds, st
     if unlisted(copy, copy.factors(), _EXTREMES):
         return FoundBounds(), NO_BOUNDS
     why = too_many(copy, copy.factors(), _EXTREMES)
-    return (FoundBounds(), f"no bounds: {why}") if why else (_bounds_of(r, steps, wanted), NO_BOUNDS)
+    none = OF_MADE if r.model.count_error else NO_BOUNDS
+    return (FoundBounds(), f"no bounds: {why}") if why else (_bounds_of(r, steps, wanted), none)
 
 
 def _bounds_of(r: Reading, steps: Steps, wanted: Bounds) -> FoundBounds:
@@ -112,6 +115,8 @@ def _bounds_of(r: Reading, steps: Steps, wanted: Bounds) -> FoundBounds:
     counted = any(factor.counted for factor in r.model.factors)
     if r.select.args.get("distinct") or counted or not r.preserved or len(r.sets()) > MOST_SETS:
         return found
+    if r.model.count_error:
+        return found if wanted == "hard" or r.select.args.get("joins") else _of_made_records(r, found)
     inverted = bool(factors) and all(isinstance(factor, RandomizedFactor) for factor in factors)
     sampled = bool(r.model.rate) and not factors
     if not factors and r.model.weight == "1":
@@ -143,6 +148,24 @@ def _exact_bounds(r: Reading, found: FoundBounds) -> FoundBounds:
         if nodes and certain and not all_of(item, exp.Window):
             name = exp.column(item.alias_or_name, table="_answers", quoted=True)
             found.ends[position], found.confidence[position] = (name, name), 1.0
+    return found
+
+
+def _of_made_records(r: Reading, found: FoundBounds) -> FoundBounds:
+    """95% intervals of counts of made records, which say how far they are from those of the table; none of 0."""
+    error = r.model.count_error
+    for position, item in enumerate(r.select.expressions):
+        measure = read_measure(item.unalias())
+        if measure is None or measure.kind != "count":
+            continue
+        count = f"_answers.{quoted(item.alias_or_name)}"
+        columns = f"pow(({error}).per_column, {len(r.read)})"
+        reach = f"{REACH} * sqrt(({error}).factor * pow({count}, ({error}).power) * {columns})"
+        found.ends[position] = tuple(
+            exp.Var(this=f"case when {count} > 0 then {end} end")
+            for end in (f"greatest(0, {count} - {reach})", f"{count} + {reach}")
+        )  # type: ignore[assignment]
+        found.confidence[position] = 0.95
     return found
 
 

@@ -56,6 +56,7 @@ class ReleaseModel:
         edged: folded columns in which a value may stand for others too, so that no bound on them holds for certain.
         missing: SQL of the number of original rows that were left out, where that alone is the weight; '' otherwise.
         retyped: released and original type of the columns of which these differ.
+        count_error: SQL of the error of counts of made records; '' of other releases.
         person: the original's person column where released rows are persons without it, folded; '' otherwise.
     """
 
@@ -69,6 +70,7 @@ class ReleaseModel:
     edged: frozenset[str] = frozenset()
     missing: str = ""
     retyped: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    count_error: str = ""
     person: str = ""
 
     @property
@@ -173,6 +175,9 @@ def release_model(release: TableInfo, original: TableInfo, learnt: bool = False)
             for column in contents.columns.values()
             if column.value_type and column.original_type and column.value_type != column.original_type
         },
+        count_error=f"(select any_value({quoted(contents.count_error)}) from {release.sql})"
+        if contents.count_error
+        else "",
         person=_person(original, contents),
     )
 
@@ -180,8 +185,10 @@ def release_model(release: TableInfo, original: TableInfo, learnt: bool = False)
 def _edged(original: TableInfo, release: TableInfo, contents: Contents) -> frozenset[str]:
     """Columns in which rare values may be joined: sensitive numbers and dates, and others if the call said so.
 
-    Intervals of randomized columns are of what was randomized.
+    Intervals of randomized columns are of what was randomized, and made records are of the table as it is.
     """
+    if contents.count_error:
+        return frozenset()
     exact = {name for name, content in contents.columns.items() if content.truth != "randomized"}
     if not contents.edges:
         sensitive = {name for name, role in original.roles.items() if role == "sensitive"} - original.hierarchies.keys()

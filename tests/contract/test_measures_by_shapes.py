@@ -67,9 +67,9 @@ def test_a_measure_refuses_by_name_what_it_does_not_answer(con, entry, shape, mi
 
 
 def test_there_is_a_release_of_every_shape():
-    # a constant beside the columns of an edged release changes no value's shape; suppressed cells that are counted
+    # a constant beside the columns of an edged release, or of made records, changes no value's shape; suppressed cells that are counted
     # are NULL, which tests/unit/methods/test_suppress.py and tests/unit/kernels/cells read as any value
-    assert {shape.name for shape in FORMATS} - {"linked", "persons", "edged", "blank"} == set(RELEASES)
+    assert {shape.name for shape in FORMATS} - {"linked", "persons", "edged", "made", "blank"} == set(RELEASES)
 
 
 def test_attackers_answer_every_shape_and_criteria_those_in_which_rows_are_persons():

@@ -145,7 +145,7 @@ def _numbers(function: str, table: _Ordered, contents: Contents) -> dict[str, Fl
     numbers = {}
     weights = {weight.column: weight for weight in contents.weights}
     for name in contents.carriers:
-        if name in (contents.channels, contents.blank):
+        if name in (contents.channels, contents.blank, contents.count_error):
             continue
         array = plain(table.field(name))
         if name == contents.bucket:

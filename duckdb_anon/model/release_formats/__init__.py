@@ -28,6 +28,7 @@ from duckdb_anon.model.release_formats.formats import (
     BUCKET,
     CHANNELS,
     COUNT,
+    COUNT_ERROR,
     EDGES,
     GROUP,
     RATE,
@@ -39,8 +40,9 @@ from duckdb_anon.model.release_formats.formats import (
 from duckdb_anon.model.release_formats.schema import Carrier, Claims, Content, Contents, refuse_strangers
 
 __all__ = [
-    "BLANK", "BUCKET", "CHANNELS", "COUNT", "EDGES", "EVERY", "GROUP", "RATE", "RETENTION", "SOURCE", "SUPPRESSED",
-    "Content", "Contents", "carriers", "carriers_in_doubt", "in_doubt", "may_carry", "read", "refuse", "released_name",
+    "BLANK", "BUCKET", "CHANNELS", "COUNT", "COUNT_ERROR", "EDGES", "EVERY", "GROUP", "RATE", "RETENTION", "SOURCE",
+    "SUPPRESSED", "Content", "Contents", "carriers", "carriers_in_doubt", "in_doubt", "may_carry", "read", "refuse",
+    "released_name",
 ]  # fmt: skip
 
 PLAIN = "rows"
@@ -140,7 +142,7 @@ def carriers_in_doubt(answers: Collection[str]) -> tuple[str, ...]:
     """Words of the carriers that change what a measure makes of a table: those of formats that it does not answer.
 
     >>> carriers_in_doubt(("rows", "boxes", "buckets", "sliced", "sampled", "suppressed", "retained"))
-    ('bucket', 'moved_within', 'noisy_count', 'rr', 'sensitive_edges', 'suppressed_cells')
+    ('bucket', 'count_error', 'moved_within', 'noisy_count', 'rr', 'sensitive_edges', 'suppressed_cells')
     """
     changing = {c.word for s in formats.FORMATS if s.name not in answers for c in s.carriers} - {SOURCE.word}
     return tuple(sorted({*changing, BUCKET.word} if "*" not in answers else {BUCKET.word}))

@@ -38,6 +38,12 @@ BUCKET = Carrier(
     "number of the bucket: inside it, columns are permuted independently",
 )
 COUNT = Carrier("noisy_count", is_number, "a number of rows", "how many rows this row stands for, with noise")
+COUNT_ERROR = Carrier(
+    "count_error",
+    lambda kind: [name for name, _ in struct_fields(kind)] == ["factor", "power", "per_column"],
+    "the error of counts of made records",
+    "mean squared error of a count c under conditions on d columns: factor * c ** power * per_column ** d",
+)
 EDGES = Carrier(
     "sensitive_edges",
     is_number,
@@ -101,6 +107,16 @@ def _linked(claims: Claims) -> bool:
 def _coarsened(claims: Claims) -> bool:
     """Coarser sensitive values are read as they stand."""
     claims.contents.edges = claims.take(EDGES) or ""
+    return False
+
+
+def _made(claims: Claims) -> bool:
+    """Made records show values, of columns with a hierarchy leaves."""
+    claims.contents.count_error = claims.take(COUNT_ERROR) or ""
+    if claims.contents.count_error:
+        claims.contents.bounded = False
+        for name in [name for name in claims.unclaimed if claims.may_be_original(name)]:
+            claims.carry(name, "value")
     return False
 
 
@@ -255,6 +271,7 @@ def cell_of(claims: Claims, name: str, kind: str) -> Cell:
 FORMATS: tuple[Format, ...] = (
     Format("linked", "has the row numbers of its original", _linked, (SOURCE, GROUP), names=False),
     Format("edged", "has coarser sensitive values", _coarsened, (EDGES,), names=False),
+    Format("made", "has made records", _made, (COUNT_ERROR,), names=False),
     # every released row stands for 1 / rate original rows (Horvitz and Thompson 1952)
     Format("sampled", "is a sample", partial(_weighted, carrier=RATE, meaning="rate"), (RATE,), names=False),
     # suppressed rows are taken to be like released ones: each of n stands for 1 + suppressed / n

@@ -117,7 +117,7 @@ class Contents:
     columns: dict[str, Content] = field(default_factory=dict)
     weights: tuple[Weight, ...] = ()  # what a row weighs: the product of all; 1 when empty
     # columns of a row's bucket, of the channels, the probability that a replaced value is its own, the original's row,
-    # how many carry a sensitive value, and the group inside which values moved; '' where there is none
+    # how many carry a sensitive value, the error of counts, the group inside which values moved; '' where there is none
     bucket: str = ""
     channels: str = ""
     retention: str = ""
@@ -127,6 +127,7 @@ class Contents:
     complete: bool = True  # whether every original row is behind some released row
     known: bool = False  # whether the original was there to compare with
     edges: str = ""
+    count_error: str = ""
     group: str = ""
 
     def answered(self, answers: Collection[str]) -> bool:
@@ -137,7 +138,7 @@ class Contents:
     def carriers(self) -> tuple[str, ...]:
         """The release's columns that are no columns of the original."""
         columns = [self.bucket, self.channels, self.retention, self.blank, self.source, self.edges, self.group]
-        columns += [weight.column for weight in self.weights]
+        columns += [self.count_error, *(weight.column for weight in self.weights)]
         return tuple(dict.fromkeys(name for name in columns if name))
 
     def slices(self) -> dict[str, list[Content]]:

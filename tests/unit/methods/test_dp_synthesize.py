@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import duckdb_anon
 from duckdb_anon.kernels.differential_privacy.mechanisms import Mechanisms
 from duckdb_anon.kernels.differential_privacy.noisy_histograms import delta_of, rho_of
 from duckdb_anon.methods import dp_synthesize
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.number_scale import Scale
-from duckdb_anon.model.released_columns import Coded, Value
+from duckdb_anon.model.release_formats import COUNT_ERROR
+from duckdb_anon.model.released_columns import Coded, Real, Struct, Value
 from tests.reference.merging import attribute
 from tests.reference.privacy_loss import certain_loss
 
@@ -48,6 +50,7 @@ def test_columns_keep_their_types_and_the_number_of_rows_is_noisy(people):
     assert all(abs(count - 4000) < 200 for count in counts)
     types = "select column_name, column_type from (describe {})"
     released = dict(people.execute(types.format("r")).fetchall())
+    assert released.pop("count_error") == "STRUCT(factor DOUBLE, power DOUBLE, per_column DOUBLE)"
     assert released.items() <= dict(people.execute(types.format("people")).fetchall()).items()
     assert set(released) == {"age", "job", "x", "pay", "born", "ward", "note"}
 
@@ -99,14 +102,46 @@ def test_errors_name_the_cause(people, arguments, code, named):
     assert named in str(caught.value)
 
 
-def test_a_released_table_says_that_it_has_no_bounds_and_the_register_counts_epsilon(people):
-    import duckdb_anon
-
+def test_the_register_counts_epsilon_and_of_made_records_only_counts_have_intervals(people):
     duckdb_anon.release(people, "r", CALL.format(epsilon=2, more=""))
     duckdb_anon.release(people, "s", CALL.format(epsilon=3, more=""), independent=True)
-    rows = people.execute("from estimate('select count(*) from people where age < 40', 'r', 'people')").fetchall()
-    assert "noisy counts" in str(rows)
+    ask = "select low, estimate, high, confidence, note from estimate('select {} from people where {}', 'r', 'people')"
+    low, estimate, high, confidence, _ = people.execute(ask.format("count(*)", "age < 40")).fetchall()[0]
+    assert 0 <= low < estimate < high
+    assert confidence == 0.95
+    # a leaf of a hierarchy is read as the value that it is
+    assert people.execute(ask.format("count(*)", "job = ''a''")).fetchall()[0][0] > 0
+    unbounded = [("sum(age)", "age < 40", "only counts"), ("count(distinct age)", "true", "only counts"),
+                 ("count(*)", "age < 0", None)]  # fmt: skip
+    for measure, condition, why in unbounded:
+        low, _, high, _, note = people.execute(ask.format(measure, condition)).fetchall()[0]
+        assert low is None
+        assert high is None
+        assert why is None or why in note
     assert people.execute("select sum(epsilon) from anon_register()").fetchall() == [(5.0,)]
+
+
+@pytest.mark.parametrize("narrower", [1, 25])
+def test_intervals_of_counts_hold_the_truth_on_the_census(con, shared_data, narrower):
+    con.execute(f"""create table people as select AGE, SEX::text as SEX, EDUC::text as EDUC, MARST::text as MARST,
+        UHRSWORK from read_csv('{shared_data}/census.csv') limit 10000""")
+    con.execute("""create table r as from dp_synthesize('people', 3.0, qi := ['AGE', 'SEX', 'EDUC', 'MARST', 'UHRSWORK'],
+        bounds := {'AGE': [0, 99], 'UHRSWORK': [0, 99]}, seed := 5)""")
+    (error,) = con.execute("select any_value(count_error) from r").fetchall()[0]
+    columns, rng, held, rows = ("SEX", "EDUC", "MARST"), np.random.default_rng(1), [], con.execute("from people").df()
+    made = con.execute("from r").df()
+    for _ in range(400):
+        names = rng.choice(columns, rng.integers(1, 3), replace=False)
+        ends = np.sort(rng.choice(rows["AGE"], 2))
+        kept = [table["AGE"].between(*ends) for table in (rows, made)]
+        for name in names:
+            kept = [k & (table[name] == value) for k, table, value in
+                    zip(kept, (rows, made), [rng.choice(rows[name])] * 2, strict=True)]  # fmt: skip
+        true, count = (int(k.sum()) for k in kept)
+        variance = error["factor"] * count ** error["power"] * error["per_column"] ** (1 + len(names)) / narrower
+        held += [abs(true - count) < 1.96 * np.sqrt(variance)] * (count > 0)
+    assert (np.mean(held) > 0.9) == (narrower == 1)
+    assert np.mean(held) < 0.995
 
 
 class Fixed(Mechanisms):
@@ -148,7 +183,9 @@ def _values(table: CodedTable, cells: dict[str, Any]) -> list[Any]:
             leaves = a.hierarchy.leaf_labels if a.hierarchy else ()
             labels = [leaves[leaf] for leaf in a.place_of_code] + list(a.declared)
             found.append([labels[code] if code >= 0 else None for code in column.codes])
-    return found
+    error = cells[COUNT_ERROR.key]
+    assert isinstance(error, Struct)
+    return [*found, {name: part.values.tolist() for name, part in error.fields.items() if isinstance(part, Real)}]
 
 
 def test_of_two_tables_with_the_same_noisy_answers_the_same_is_released(monkeypatch):
@@ -200,7 +237,7 @@ def _events(table: CodedTable, params: dict[str, Any], runs: int, seed: int) -> 
     """How often each event was seen: many rows, many of the largest age and the class r, both."""
     rng, seen = np.random.default_rng(seed), Counter[tuple[str, int]]()
     for _ in range(runs):
-        ages, names, _ = _values(table, dp_synthesize.release(table, params, rng))
+        ages, names, *_ = _values(table, dp_synthesize.release(table, params, rng))
         alike = sum(age == 9 and name == "r" for age, name in zip(ages, names, strict=True))
         for threshold in range(0, 60, 4):
             seen["rows", threshold] += len(ages) > threshold

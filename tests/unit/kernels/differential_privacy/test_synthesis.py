@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from duckdb_anon.kernels.differential_privacy.count_errors import count_error
 from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanisms
 from duckdb_anon.kernels.differential_privacy.noisy_histograms import (
     Histogram,
@@ -64,3 +65,18 @@ def test_a_single_column_and_columns_of_one_value_make_records():
         made = records_like(columns, asked(), 0.1, 50.0, np.random.default_rng(1))
         assert [len(column) for column in made] == [50] * len(columns)
         assert all((column == 0).all() for column in made)
+
+
+@pytest.mark.parametrize("rho", [0.001, 0.05])
+def test_the_error_of_a_random_sample_is_found(rho):
+    rng = np.random.default_rng(4)
+    first = rng.integers(0, 40, 30_000)
+    true = [first, (first + rng.integers(0, 9, 30_000)) % 30, rng.integers(0, 6, 30_000)]
+    counts = [np.bincount(column, minlength=41).astype(float) for column in true]
+    histograms = [Histogram(c, n, ordered=k < 2) for k, (c, n) in enumerate(zip(true, counts, strict=True))]
+    rows = rng.integers(0, 30_000, 30_000)
+    error = count_error(histograms, [column[rows] for column in true], asked(), rho, rng)
+    found = [error.factor * n**error.power * error.per_column**d / n for n, d in ((300, 2), (3000, 2), (3000, 1))]
+    assert all(0.8 < ratio < 4 for ratio in found), found
+    far = count_error(histograms, [rng.permutation(column) for column in true], asked(), rho, rng)
+    assert far.factor * 3000**far.power * far.per_column**2 > 4 * 3000
