@@ -42,7 +42,9 @@ def count_error(
     tables = int(np.clip(rho * records, *_TABLES))
     # so many cells that their counts are some standard deviations of the noise
     most = float(np.clip(records / (4 * asked.each * np.sqrt(tables / (2 * rho))), *_CELLS))
-    true, ours, of_columns = [], [], []
+    true: list[IntArray] = []
+    ours: list[IntArray] = []
+    of_columns: list[IntArray] = []
     for _ in range(tables):
         tick()
         chosen = rng.permutation(len(made))[: rng.integers(1, columns + 1)]
@@ -72,7 +74,8 @@ def _parts(histogram: Histogram, parts: int, rng: np.random.Generator) -> IntArr
     if not histogram.ordered:
         return rng.integers(0, parts, len(histogram.counts))
     share = (np.cumsum(histogram.counts) - histogram.counts / 2) / histogram.counts.sum()
-    return np.searchsorted(np.sort(rng.random(parts - 1)), share).astype(np.int64)
+    part: IntArray = np.searchsorted(np.sort(rng.random(parts - 1)), share)
+    return part
 
 
 def _fitted(terms: FloatArray, squares: FloatArray, noise: float) -> tuple[float, float, float]:
