@@ -25,13 +25,13 @@ from duckdb_anon.kernels.rare_value_coding import OTHER, grouped, joined
 from duckdb_anon.model.errors import ColumnError, RequirementError
 from duckdb_anon.model.function_specs import ColumnInfo, Method, Parameter, Params, Roles
 from duckdb_anon.model.release_formats import EDGES
-from duckdb_anon.model.release_formats.duckdb_types import is_number
+from duckdb_anon.model.release_formats.duckdb_types import is_number, kind_of_type
 
 PARAMETER = Parameter(
     EDGES.word,
     "minimum number of records (individuals) per released sensitive value: rare neighbouring values are published as "
     "their mean, rare categories become 'other'; 1 leaves all values unchanged (default: 10 for numbers and dates "
-    "that are not randomized, of a committed table; categories are unchanged). A call that names it releases it as a "
+    "that are not randomized; categories are unchanged). A call that names it releases it as a "
     "column",
     "integer",
     low=1,
@@ -64,8 +64,8 @@ def are_joined(params: Params) -> bool:
 
 
 def _is_measured(info: ColumnInfo) -> bool:
-    """Whether a column has numbers or dates, which have means."""
-    return bool(info.type) and info.kind == "ordered" and not info.hierarchy
+    """Whether a column has numbers or dates, which have means, or may have them, as its type is not visible yet."""
+    return (info.kind == "ordered" or not (info.kind or info.type)) and not info.hierarchy
 
 
 def edged(entry: Method, relation: Relation, roles: Roles, k: int, by_default: bool) -> tuple[str, Relation]:
@@ -82,10 +82,11 @@ def edged(entry: Method, relation: Relation, roles: Roles, k: int, by_default: b
     for number, info in enumerate(roles.sensitive):
         if by_default and not _is_measured(info):
             continue
-        _check(entry, relation, info, k)
+        if not by_default:
+            _check(entry, relation, info, k)
         text = info.type.startswith(_TEXT)
         value = f"{ident(info.name)}{'::varchar' if text else ''}"
-        columns[info.name] = "VARCHAR" if text else columns[info.name]
+        columns |= {info.name: "VARCHAR"} if text else {}
         ctes += _values(function, info, value, person, number, k, 0 if by_default else k)
         replaced.append(f"_anon_e{number}.r as {ident(info.name)}")
         joins.append(f"left join _anon_e{number} on _anon_whole.{value} is not distinct from _anon_e{number}.v")
@@ -116,7 +117,7 @@ def _check(entry: Method, relation: Relation, info: ColumnInfo, k: int) -> None:
 
 def _values(function: str, info: ColumnInfo, value: str, person: str | None, number: int, k: int, missing: int) -> str:
     """CTEs `_anon_e{number}`: value v and published value r of one column; `missing`: fewest rows of NULL."""
-    by, ordered, name = f"_anon_v{number}", info.kind == "ordered", info.name
+    by, ordered, name = f"_anon_v{number}", info.kind != "nominal", info.name
     rare = literal(
         f"{function}: '{name}' is NULL in fewer than sensitive_edges := {k} rows. Leave them out, or give the missing "
         f"value a name [{RequirementError.code}]"
@@ -136,14 +137,20 @@ def _values(function: str, info: ColumnInfo, value: str, person: str | None, num
     source = f"_anon_whole left join {numbers} on _anon_w is not distinct from {person}" if person else "_anon_whole"
     carriers = "list(distinct _anon_p)" if person else "null::bigint[]"
     mean = _mean(f"_anon_whole.{value}", info.type) if ordered else "null"
+    kind = literal("") if info.type else "any_value(typeof(v))"
+    fitting = (
+        "r" if info.type else f"coalesce({', '.join(f'try(cast_to_type(r.m{k}, r.least))' for k in range(3))}, r.least)"
+    )
+    lists = f"counts: list(n order by i), persons: {persons_of_values}"
     other = literal(REST) if info.type.startswith(_TEXT) else f"error({unnamed})"
     return (
         f"{by} as materialized (select {value} as v, {counted} as n, {carriers} as _anon_p, "
         f"row_number() over (order by {value} nulls last) - 1 as i from {source} group by {value}),\n"
         f"{by}t as materialized (select {FUNCTION}({{k: {k}::bigint, ordered: {str(ordered).lower()}, "
-        f"counts: list(n order by i), persons: {persons_of_values}}}) as r from {by} where v is not null),\n"
-        f"_anon_m{number} as materialized (select t.r[a.i + 1] as g, {mean} as r from _anon_whole join {by} as a "
-        f"on _anon_whole.{value} = a.v cross join {by}t as t where t.r[a.i + 1] < {OTHER} group by g),\n"
+        f"type: {kind}, {lists}}}) as r from {by} where v is not null),\n"
+        f"_anon_m{number} as materialized (select g, {fitting} as r from (select t.r[a.i + 1] as g, {mean} as r "
+        f"from _anon_whole join {by} as a on _anon_whole.{value} = a.v cross join {by}t as t "
+        f"where t.r[a.i + 1] < {OTHER} group by g)),\n"
         f"_anon_e{number} as materialized (select a.v, case when a.v is null then case when a.n < {missing} then "
         f"error({rare}) end when t.r is null or len(t.r) = 0 then error({few}) when t.r[a.i + 1] = {OTHER} "
         f"then {other} else coalesce(m.r, b.v) end as r from {by} as a cross join {by}t as t left join {by} as b "
@@ -152,7 +159,15 @@ def _values(function: str, info: ColumnInfo, value: str, person: str | None, num
 
 
 def _mean(value: str, kind: str) -> str:
-    """SQL of the mean of values in their type: of the finite ones, where there are some."""
+    """SQL of the mean of values in their type: of the finite ones, where there are some.
+
+    Of a type that is not known a STRUCT of the means as number, moment and time, and of the least value, in its type.
+    """
+    if not kind:
+        means = [f"try_cast({value} as {each})" for each in ("double", "timestamp", "time")]
+        finite = [f" filter (isfinite({each}))" for each in means[:2]] + [""]
+        means = [f"m{k}: avg({mean}){only}" for k, (mean, only) in enumerate(zip(means, finite, strict=True))]
+        return f"{{{', '.join(means)}, least: min({value})}}"
     if kind.startswith(("DATE", "TIMESTAMP")):
         moment = f"{value}{'::timestamp' if kind == 'DATE' else ''}"
         mean = f"avg({moment}) filter (isfinite({value}))"
@@ -168,7 +183,8 @@ def published(call: pa.StructArray) -> pa.Array:
     for row in call:
         counts = np.array(row["counts"].as_py() or [], dtype=np.int64)
         persons = None if row["persons"].as_py() is None else row["persons"].values.to_numpy(zero_copy_only=False)
-        k = row["k"].as_py()
+        kind = row["type"].as_py()
+        k = row["k"].as_py() if not kind or kind_of_type(kind) == "ordered" else 1
         many = int(counts.sum()) if persons is None else len(np.unique(persons))
         make = joined if row["ordered"].as_py() else grouped
         answers.append(make(counts, k, persons) if many >= k else np.zeros(0, dtype=np.int64))

@@ -267,6 +267,31 @@ def test_numbers_and_dates_have_ten_carriers_by_default_and_names_stay(made):
     assert "sensitive_edges" not in [name for name, *_ in plain]
 
 
+@pytest.mark.parametrize(("kind", "value"), [
+    ("INTEGER", "wage"), ("DOUBLE", "wage / 7"), ("DECIMAL(12,2)", "(wage / 7)::decimal(12, 2)"), ("HUGEINT",
+    "170141183460469231731687303715884105727::hugeint - wage"), ("DATE", "date '2000-01-01' + wage"),
+    ("TIMESTAMP", "timestamp '2000-01-01' + to_hours(wage)"), ("TIME", "time '01:00' + to_seconds(wage)"),
+    ("VARCHAR", "wage::varchar"), ("BOOLEAN", "wage > 900"),
+])  # fmt: skip
+def test_the_default_holds_where_the_type_shows_when_rows_are_read(made, kind, value):
+    """Of temporary tables and DataFrames as of committed tables: no number is published exactly without a word."""
+    made.execute(f"create or replace table there as select * replace ({value} as wage) from people")
+    made.execute("create or replace temp table passing as from there")
+    roles = "qi := ['age', 'sex'], sensitive := 'wage', categorical := ['sex'], row_id := true"
+    found = []
+    for name in ("there", "passing"):
+        made.execute(f"create or replace temp table seen as from mondrian('{name}', k := 5, {roles})")
+        found.append(made.execute("select row_id, typeof(wage), wage from seen order by row_id").fetchall())
+    assert found[0] == found[1] and found[0][0][1] == kind
+    fewest = made.execute("select min(n) from (select count(*) as n from seen group by wage)").fetchone()[0]
+    assert (fewest >= 10) is (kind != "VARCHAR")
+    if kind == "INTEGER":
+        made.register("frame", made.execute("from there").df())
+        made.execute(f"create or replace temp table seen as from muco('frame', 0.2, {roles})")
+        made.unregister("frame")
+        assert made.execute("select min(n) from (select count(*) as n from seen group by wage)").fetchone()[0] >= 10
+
+
 def test_counts_of_quasi_identifiers_have_hard_bounds_beside_joined_values(made):
     made.execute("create or replace table labelled as from people")
     for column, role in (("age", "quasi"), ("sex", "quasi"), ("wage", "sensitive")):
