@@ -38,6 +38,8 @@ _USUAL_LOCATORS = "UserProvidedCacheLocator,InTreeCacheLocator,UserWideCacheLoca
 _WEEK = 7 * 24 * 3600.0
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 _TRIED = (0, 68)  # the newest numba in which the option without a documented name was tried
+Place: Any = np.uint64
+"""Type of places in arrays inside loops that run long: among signed numbers numba looks for negative ones each time."""
 _lock = threading.RLock()
 AnyFunction = Callable[..., Any]
 Function = TypeVar("Function", bound=AnyFunction)

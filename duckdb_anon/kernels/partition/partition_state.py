@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.array_ops import gathered, tally
-from duckdb_anon.kernels.jit import compiled
+from duckdb_anon.kernels.jit import Place, compiled
 from duckdb_anon.kernels.thread_pool import parallel_blocks, parallel_map
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 
@@ -282,9 +282,10 @@ def extremes(columns: Columns, rows: Rows, start: int, stop: int, low: IntArray,
     words, order, attributes, j = rows.words, rows.order, len(columns.word), 0
     ones, bits, spare = columns.lane[0], columns.lane[1] - np.uint64(1), columns.lane[2]
     for k in range(words.shape[1]):
-        smallest = largest = words[order[start], k]
-        for index in range(start + 1, stop):
-            word = words[order[index], k]
+        column = Place(k)
+        smallest = largest = words[Place(order[start]), column]
+        for index in range(Place(start + 1), Place(stop)):
+            word = words[Place(order[index]), column]
             reached = ((smallest | spare) - word) & spare
             smallest ^= (smallest ^ word) & (reached - (reached >> bits))
             reached = ((word | spare) - largest) & spare
@@ -299,7 +300,7 @@ def extremes(columns: Columns, rows: Rows, start: int, stop: int, low: IntArray,
 def group_extremes(columns: Columns, rows: Rows, space: Workspace, start: int, stop: int) -> None:
     """Set the smallest and largest code of a group on each attribute, and `rows.order` to its rows as they stand."""
     if stop - start < len(rows.row):
-        for i in range(start, stop):
+        for i in range(Place(start), Place(stop)):
             rows.order[i] = i
         extremes(columns, rows, start, stop, space.low, space.high)
         return
@@ -317,7 +318,7 @@ def group_extremes(columns: Columns, rows: Rows, space: Workspace, start: int, s
 def values_of(columns: Columns, rows: Rows, space: Workspace, j: int, start: int, stop: int) -> int:
     """List the different codes of a group on attribute j with their rows; return how many there are."""
     words, low, high, values = rows.words, space.low[j], space.high[j], 0
-    word, shift, ones = columns.word[j], columns.shift[j], columns.lane[0]
+    word, shift, ones = Place(columns.word[j]), columns.shift[j], columns.lane[0]
     if stop - start == len(rows.row):
         for code in range(low, high + 1):
             count = rows.counts[columns.offset[j] + code]
@@ -327,13 +328,14 @@ def values_of(columns: Columns, rows: Rows, space: Workspace, j: int, start: int
                 values += 1
         return values
     if high - low < _DENSE * (stop - start):
-        for i in range(start, stop):
-            space.histogram[np.int64((words[i, word] >> shift) & ones) - low] += 1
-        for index in range(high - low + 1):
-            count = space.histogram[index]
+        histogram, lowest = space.histogram, Place(low)
+        for i in range(Place(start), Place(stop)):
+            histogram[((words[i, word] >> shift) & ones) - lowest] += 1
+        for code in range(low, high + 1):
+            count = histogram[Place(code) - lowest]
             if count > 0:
-                space.histogram[index] = 0
-                space.value[values] = index + low
+                histogram[Place(code) - lowest] = 0
+                space.value[values] = code
                 space.value_rows[values] = count
                 values += 1
         return values
@@ -353,13 +355,13 @@ def values_of(columns: Columns, rows: Rows, space: Workspace, j: int, start: int
 @compiled
 def distinct(columns: Columns, rows: Rows, space: Workspace, j: int, start: int, stop: int) -> int:
     """Count the different codes on attribute j of the rows at the places start .. stop - 1 of `rows.order`."""
-    words, word, shift, ones = rows.words, columns.word[j], columns.shift[j], columns.lane[0]
+    words, word, shift, ones = rows.words, Place(columns.word[j]), columns.shift[j], columns.lane[0]
     space.counting[0] += 1
-    values = 0
-    for index in range(start, stop):
-        code = np.int64((words[rows.order[index], word] >> shift) & ones)
-        if space.last_seen[code] != space.counting[0]:
-            space.last_seen[code] = space.counting[0]
+    values, now = 0, space.counting[0]
+    for index in range(Place(start), Place(stop)):
+        code = (words[Place(rows.order[index]), word] >> shift) & ones
+        if space.last_seen[code] != now:
+            space.last_seen[code] = now
             values += 1
     return values
 
@@ -370,8 +372,8 @@ def lay_out(columns: Columns, rows: Rows, space: Workspace, start: int, stop: in
     parts = _part_rows(columns, rows, space, start, stop)
     for p in range(parts):
         space.part_rows[p] = 0
-    for i in range(start, stop):
-        space.part_rows[rows.part[i]] += 1
+    for i in range(Place(start), Place(stop)):
+        space.part_rows[Place(rows.part[i])] += 1
     index, occupied = start, 0
     for p in range(parts):
         size = space.part_rows[p]
@@ -381,10 +383,10 @@ def lay_out(columns: Columns, rows: Rows, space: Workspace, start: int, stop: in
             occupied += 1
         index += size
     space.part_start[occupied] = stop
-    for i in range(start, stop):
-        to = space.part_rows[rows.part[i]]
-        space.part_rows[rows.part[i]] = to + 1
-        rows.order[to] = i
+    for i in range(Place(start), Place(stop)):
+        part = Place(rows.part[i])
+        rows.order[Place(space.part_rows[part])] = i
+        space.part_rows[part] += 1
     return occupied
 
 
@@ -393,10 +395,10 @@ def _part_rows(columns: Columns, rows: Rows, space: Workspace, start: int, stop:
     """Say which part each row goes to; return the number of parts."""
     kind, j, at, quota = space.cut[0], space.cut[1], space.cut[2], space.cut[4]
     offset, words, part = columns.offset[j], rows.words, rows.part
-    word, shift, ones = columns.word[j], columns.shift[j], columns.lane[0]
+    word, shift, ones = Place(columns.word[j]), columns.shift[j], columns.lane[0]
     # where a tree's nodes one level below the cut one start
     below = columns.chain_at[j] + (space.cut[3] + 1) * (columns.offset[j + 1] - offset)
-    for i in range(start, stop):
+    for i in range(Place(start), Place(stop)):
         code = np.int64((words[i, word] >> shift) & ones)
         if kind == UP_TO:
             part[i] = code > at
@@ -418,20 +420,22 @@ def _part_rows(columns: Columns, rows: Rows, space: Workspace, start: int, stop:
 @compiled
 def carry_out(rows: Rows, space: Workspace, start: int, stop: int) -> None:
     """Move the rows of a group to the order last laid out."""
-    order, second = rows.order, space.part_start[1]
+    order, second, columns = rows.order, space.part_start[1], Place(rows.words.shape[1])
     # the first part moves up in place, after the others have left
-    for to in range(second, stop):
-        for k in range(rows.words.shape[1]):
-            rows.next_words[to, k] = rows.words[order[to], k]
-        rows.next_sensitive[to] = rows.sensitive[order[to]]
-        rows.next_row[to] = rows.row[order[to]]
-    for to in range(start, second):
-        for k in range(rows.words.shape[1]):
-            rows.words[to, k] = rows.words[order[to], k]
-        rows.sensitive[to] = rows.sensitive[order[to]]
-        rows.row[to] = rows.row[order[to]]
-    for to in range(second, stop):
-        for k in range(rows.words.shape[1]):
+    for to in range(Place(second), Place(stop)):
+        place = Place(order[to])
+        for k in range(columns):
+            rows.next_words[to, k] = rows.words[place, k]
+        rows.next_sensitive[to] = rows.sensitive[place]
+        rows.next_row[to] = rows.row[place]
+    for to in range(Place(start), Place(second)):
+        place = Place(order[to])
+        for k in range(columns):
+            rows.words[to, k] = rows.words[place, k]
+        rows.sensitive[to] = rows.sensitive[place]
+        rows.row[to] = rows.row[place]
+    for to in range(Place(second), Place(stop)):
+        for k in range(columns):
             rows.words[to, k] = rows.next_words[to, k]
         rows.sensitive[to] = rows.next_sensitive[to]
         rows.row[to] = rows.next_row[to]

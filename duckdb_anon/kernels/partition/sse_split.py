@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.jit import compiled
+from duckdb_anon.kernels.jit import Place, compiled
 from duckdb_anon.kernels.partition.feature_encoding import Features
 from duckdb_anon.kernels.partition.partition_state import (
     FREQUENT,
@@ -57,6 +57,7 @@ class ErrorScore(NamedTuple):
     entry_value: FloatArray  # value of each
     entries: IntArray  # how many entries a row has
     toward: FloatArray  # product of its features with those of all rows
+    total: FloatArray  # the square of the sum of all, -1 until it is needed, shape (1,)
     key: IntArray  # its code on one attribute
     order: IntArray  # places of the rows by key
     first: IntArray  # where each run of equal keys starts
@@ -72,8 +73,8 @@ class ErrorScore(NamedTuple):
             min(rows, SAMPLE), attributes, features.first_code, features.start, features.feature, features.value,
             np.zeros(features.count), np.zeros(features.count),
             line, np.empty((rows, features.most), np.int64), np.empty((rows, features.most)), line.copy(),
-            np.empty(rows), line.copy(), line.copy(), np.empty(rows + 1, np.int64), line.copy(), line.copy(),
-            np.empty(4 * rows + 1, np.int64),
+            np.empty(rows), np.empty(1), line.copy(), line.copy(), np.empty(rows + 1, np.int64), line.copy(),
+            line.copy(), np.empty(4 * rows + 1, np.int64),
         )  # fmt: skip
 
 
@@ -130,21 +131,20 @@ def sample_cuts(
     size: int,
 ) -> None:  # fmt: skip
     """List every cut that lowers the squared error of a sample."""
-    total = _sum_up(columns, score, size, words)
-    found.found[0] = 0
+    found.found[0], score.total[0] = 0, -1.0
     for a in range(score.attributes):
         runs = _runs(columns, score, size, words, a)
         if runs == 1:
             continue
         if columns.kind[a] != NOMINAL:
-            _cuts_of_runs(columns, space, found, score, a, UP_TO, runs, size, rows, min_size, total)
+            _cuts_of_runs(columns, words, space, found, score, a, UP_TO, runs, size, rows, min_size)
             continue
         order_by_rows(score.run_rows, score.run, runs)
         for t in range(runs):
             space.rank[columns.offset[a] + score.key[score.order[score.first[score.run[t]]]]] = t
-        _cuts_of_runs(columns, space, found, score, a, ONLY, runs, size, rows, min_size, total)
+        _cuts_of_runs(columns, words, space, found, score, a, ONLY, runs, size, rows, min_size)
         if runs > 3:
-            _cuts_of_runs(columns, space, found, score, a, FREQUENT, runs, size, rows, min_size, total)
+            _cuts_of_runs(columns, words, space, found, score, a, FREQUENT, runs, size, rows, min_size)
 
 
 @compiled
@@ -152,50 +152,65 @@ def _sum_up(columns: Columns, score: ErrorScore, size: int, words: Array) -> flo
     """List the features of the chosen rows, and the product of each row with all; return the square of their sum."""
     sums, total, attributes = score.sums, 0.0, len(columns.word)
     ones, step, lanes = columns.lane[0], columns.lane[1], int(columns.lane[3])
-    for i in range(size):
-        e = 0
+    for number in range(size):
+        i, e = Place(number), Place(0)
+        row = Place(score.chosen[i])
         for k in range(words.shape[1]):
-            word = words[score.chosen[i], k]
+            word = words[row, Place(k)]
             for a in range(k * lanes, min((k + 1) * lanes, attributes)):
-                code = score.first_code[a] + np.int64(word & ones)
+                code = Place(score.first_code[Place(a)]) + (word & ones)
                 word >>= step
-                for entry in range(score.start[code], score.start[code + 1]):
-                    f, v = score.feature[entry], score.value[entry]
+                for entry in range(Place(score.start[code]), Place(score.start[code + Place(1)])):
+                    f, v = Place(score.feature[entry]), score.value[entry]
                     score.entry_feature[i, e] = f
                     score.entry_value[i, e] = v
                     total += v * (2 * sums[f] + v)
                     sums[f] += v
-                    e += 1
+                    e += Place(1)
         score.entries[i] = e
-    for i in range(size):
-        score.toward[i] = 0.0
-        for e in range(score.entries[i]):
-            score.toward[i] += score.entry_value[i, e] * sums[score.entry_feature[i, e]]
-    for i in range(size):
-        for e in range(score.entries[i]):
-            sums[score.entry_feature[i, e]] = 0.0
+    for number in range(size):
+        i, toward = Place(number), 0.0
+        for e in range(Place(score.entries[i])):
+            toward += score.entry_value[i, e] * sums[Place(score.entry_feature[i, e])]
+        score.toward[i] = toward
+    for number in range(size):
+        i = Place(number)
+        for e in range(Place(score.entries[i])):
+            sums[Place(score.entry_feature[i, e])] = 0.0
     return total
 
 
 @compiled
 def _cuts_of_runs(
-    columns: Columns, space: Workspace, found: Candidates, score: ErrorScore, a: int, kind: int, runs: int,
-    size: int, rows: int, min_size: int, total: float,
+    columns: Columns, words: Array, space: Workspace, found: Candidates, score: ErrorScore, a: int, kind: int,
+    runs: int, size: int, rows: int, min_size: int,
 ) -> None:  # fmt: skip
     """List the cuts of one kind: runs of equal codes go to the left one after another, or each of them alone."""
     order, first, sums = score.order, score.first, score.left_sums
-    left, square, along = 0, 0.0, 0.0
+    left, last = 0, -1  # no row after the last cut with enough rows on both sides need go to the left
     for t in range(runs if kind == ONLY and runs > 2 else runs - 1):
         r = score.run[t] if kind == FREQUENT else t
-        for index in range(first[r], first[r + 1]):
-            i = order[index]
-            for e in range(score.entries[i]):
-                f, v = score.entry_feature[i, e], score.entry_value[i, e]
+        left = score.run_rows[r] if kind == ONLY else left + score.run_rows[r]
+        if _enough(left, size, rows, min_size):
+            last = t
+    if last < 0:
+        return
+    if score.total[0] < 0.0:
+        score.total[0] = _sum_up(columns, score, size, words)
+    left, square, along, total = 0, 0.0, 0.0, score.total[0]
+    for t in range(last + 1):
+        r = score.run[t] if kind == FREQUENT else t
+        if kind == ONLY and not _enough(score.run_rows[r], size, rows, min_size):
+            continue
+        for index in range(Place(first[r]), Place(first[r + 1])):
+            i = Place(order[index])
+            for e in range(Place(score.entries[i])):
+                f, v = Place(score.entry_feature[i, e]), score.entry_value[i, e]
                 square += v * (2 * sums[f] + v)
                 sums[f] += v
             along += score.toward[i]
         left += first[r + 1] - first[r]
-        if left * rows >= min_size * size and (size - left) * rows >= min_size * size:
+        if _enough(left, size, rows, min_size):
             between = size * (size * square - 2.0 * left * along) + 1.0 * left * left * total
             gain = between / (1.0 * size * left * (size - left))
             if gain > 0.0:
@@ -210,6 +225,12 @@ def _cuts_of_runs(
 
 
 @compiled
+def _enough(left: int, size: int, rows: int, min_size: int) -> bool:
+    """Whether a cut of the sample leaves enough of the group's rows on both sides."""
+    return left * rows >= min_size * size and (size - left) * rows >= min_size * size
+
+
+@compiled
 def _clear(score: ErrorScore, low: int, high: int) -> None:
     """Put back to 0 the left sums of the features of the rows at places low .. high - 1."""
     sums = score.left_sums
@@ -217,35 +238,39 @@ def _clear(score: ErrorScore, low: int, high: int) -> None:
         for f in range(len(sums)):
             sums[f] = 0.0
         return
-    for index in range(low, high):
-        i = score.order[index]
-        for e in range(score.entries[i]):
-            sums[score.entry_feature[i, e]] = 0.0
+    for index in range(Place(low), Place(high)):
+        i = Place(score.order[index])
+        for e in range(Place(score.entries[i])):
+            sums[Place(score.entry_feature[i, e])] = 0.0
 
 
 @compiled
 def _runs(columns: Columns, score: ErrorScore, size: int, words: Array, a: int) -> int:
     """Order the chosen rows by their code of an attribute; return how many codes they have."""
     chosen, key, order, first, tally = score.chosen, score.key, score.order, score.first, score.tally
-    word, shift, ones = columns.word[a], columns.shift[a], columns.lane[0]
-    lowest = highest = np.int64((words[chosen[0], word] >> shift) & ones)
-    for i in range(size):
-        key[i] = (words[chosen[i], word] >> shift) & ones
-        lowest = min(lowest, key[i])
-        highest = max(highest, key[i])
+    word, shift, ones = Place(columns.word[a]), columns.shift[a], columns.lane[0]
+    lowest = highest = np.int64((words[Place(chosen[0]), word] >> shift) & ones)
+    for i in range(Place(size)):
+        code = np.int64((words[Place(chosen[i]), word] >> shift) & ones)
+        key[i] = code
+        lowest = min(lowest, code)
+        highest = max(highest, code)
     if lowest == highest:
         return 1
     span = highest - lowest + 1
     if span <= 4 * size:
-        for c in range(span + 1):
+        for c in range(Place(span + 1)):
             tally[c] = 0
-        for i in range(size):
-            tally[key[i] - lowest + 1] += 1
-        for c in range(span):
-            tally[c + 1] += tally[c]
-        for i in range(size):
-            order[tally[key[i] - lowest]] = i
-            tally[key[i] - lowest] += 1
+        for i in range(Place(size)):
+            tally[Place(key[i] - lowest + 1)] += 1
+        before = 0
+        for c in range(Place(span)):
+            before += tally[c]
+            tally[c] = before
+        for i in range(Place(size)):
+            place = Place(key[i] - lowest)
+            order[Place(tally[place])] = i
+            tally[place] += 1
     else:
         for i in range(size):
             order[i] = key[i] * size + i

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.jit import compiled
+from duckdb_anon.kernels.jit import Place, compiled
 from duckdb_anon.kernels.permutation.permute_within_groups import rows_by_group
 from duckdb_anon.kernels.rng_streams import below, next_word
 from duckdb_anon.kernels.thread_pool import parallel_blocks, parallel_map, threads
@@ -40,7 +40,7 @@ FINE_BINS, BINS = 20, 10
 STEERED = 0.8  # least share of rows in cells that steer, over the tables that have sums, for fine bins
 ROUNDS, ROUNDS_LARGE = 5, 2  # in a large table cells are large, and two rounds bring them as near
 UNIT = 64  # what a row counts as, so that sums in units of a mean are whole numbers too
-_LEFT_ALONE = -(2**62)
+_LEFT_ALONE = 1 - 2**31  # no multiple of UNIT, as deviations are
 _LARGE, _STEPS, _LANES = 1 << 17, 8, 2  # four lanes mend the same cells too often: 17% more is left on a million rows
 _MOST_FOR_TRIPLES = 10
 _BLOCK = 4096  # rows, which stay in the cache for all tables
@@ -98,7 +98,8 @@ def repaired(
             published[low:high, c] = bins_of_column[c][taken]
 
     parallel_blocks(in_groups, len(rows))
-    dev = np.zeros((len(target), 1 + len(sum_targets)), dtype=np.int64)
+    small = (len(rows) + base) * BASE * UNIT < 2**30  # four bytes a deviation: more cells stay in the cache
+    dev = np.zeros((len(target), 1 + len(sum_targets)), dtype=np.int32 if small else np.int64)
     counts = tables.totals(published, one_each, every)
     dev[:, 0] = np.where(target >= LEAST_COUNT, UNIT * (counts - target), _LEFT_ALONE)
     for c, sum_target in enumerate(sum_targets):
@@ -179,11 +180,8 @@ def exchange_all(
         def exchange(lane: int, step: int = step, seen: list[IntArray] = seen) -> None:
             part = step + lane * steps
             groups = starts[bounds[part] : bounds[part + 1] + 1]
-            most = 4 * of_column.shape[1]
-            cell, counts = np.empty((2, most), dtype=np.int64)
-            sums = np.empty((most, values.shape[1]), dtype=np.int64)
             seed = seeds[part : part + 1]
-            _exchange(groups, published, values, result, of_column, seen[lane], seed, cell, counts, sums, stop)
+            _exchange(groups, published, values, result, of_column, seen[lane], seed, stop)
 
         parallel_map(exchange, range(lanes))
         if lanes > 1:
@@ -259,25 +257,28 @@ def _sum(bins: Array, values: Array, tables: Array, first: Array, sums: Array, s
             return
         hi = min(lo + _BLOCK, len(bins))
         for t in range(len(tables)):
-            start = first[t]
-            a, step_a = tables[t, 0, 0], tables[t, 0, 1]
-            b, step_b = tables[t, 1, 0], tables[t, 1, 1]
-            c, step_c = tables[t, 2, 0], tables[t, 2, 1]
+            start, table = Place(first[t]), tables[t]
+            a, b, c = Place(table[0, 0]), Place(table[1, 0]), Place(table[2, 0])
+            step_a, step_b, step_c = Place(table[0, 1]), Place(table[1, 1]), Place(table[2, 1])
             for i in range(lo, hi):
-                sums[start + bins[i, a] * step_a + bins[i, b] * step_b + bins[i, c] * step_c] += values[i]
+                row = Place(i)
+                at = start + Place(bins[row, a]) * step_a + Place(bins[row, b]) * step_b
+                sums[at + Place(bins[row, c]) * step_c] += values[row]
 
 
 @compiled
 def _exchange(
-    starts: Array, published: Array, values: Array, result: Array, of_column: Array, dev: Array, seed: Array,
-    cell: Array, counts: Array, sums: Array, stop: Array,
-) -> None:  # fmt: skip
-    """Propose as many exchanges as there are values, group after group; those that do not make |dev| rise are made.
-
-    Both rows leave one cell of a table and enter another. Where they agree on the other columns two cells change, by
-    the difference of what is summed. `cell`, `counts`, `sums`: space for the cells that change, and by how much.
-    """
-    state, columns, summed = seed[0], result.shape[1], values.shape[1]
+    starts: Array,
+    published: Array,
+    values: Array,
+    result: Array,
+    of_column: Array,
+    dev: Array,
+    seed: Array,
+    stop: Array,
+) -> None:
+    """Propose as many exchanges as there are values, group after group; those that do not make |dev| rise are made."""
+    state, columns = seed[0], result.shape[1]
     for g in range(len(starts) - 1):
         lo = starts[g]
         size = starts[g + 1] - lo
@@ -289,46 +290,80 @@ def _exchange(
             state = next_word(state)
             q = below(state & _LOW, columns)
             old_left, old_right = published[left, q], published[right, q]
-            if old_left == old_right:
+            if old_left == old_right or _rise(published, values, of_column[q], dev, q, left, right) > 0:
                 continue
-            gain, k = np.int64(0), 0
-            for t in range(of_column.shape[1]):
-                first, step = of_column[q, t, 0], of_column[q, t, 1]
-                b, step_b, c, step_c = of_column[q, t, 2], of_column[q, t, 3], of_column[q, t, 4], of_column[q, t, 5]
-                of_left = first + published[left, b] * step_b + published[left, c] * step_c
-                of_right = first + published[right, b] * step_b + published[right, c] * step_c
-                has_sums, leaves, enters = of_column[q, t, 6] == 1 and summed > 0, old_left * step, old_right * step
-                if of_left == of_right:
-                    for index in range(2 if has_sums else 0):
-                        now = of_left + (leaves if index == 0 else enters)
-                        if dev[now, 0] == _LEFT_ALONE:
-                            continue
-                        cell[k], counts[k] = now, 0
-                        for s in range(summed):
-                            moved = np.int64(values[left, s]) - values[right, s]
-                            sums[k, s] = -moved if index == 0 else moved
-                            gain += abs(dev[now, 1 + s] + sums[k, s]) - abs(dev[now, 1 + s])
-                        k += 1
-                    continue
-                for index in range(4):
-                    now = (of_left if index < 2 else of_right) + (leaves if index % 2 == 0 else enters)
-                    count = dev[now, 0]
-                    if count == _LEFT_ALONE:
-                        continue
-                    sign = -1 if index == 0 or index == 3 else 1
-                    cell[k], counts[k] = now, sign * UNIT
-                    gain += abs(count + counts[k]) - abs(count)
-                    for s in range(summed):
-                        sums[k, s] = 0
-                        if has_sums:
-                            sums[k, s] = sign * np.int64(values[left if index < 2 else right, s])
-                            gain += abs(dev[now, 1 + s] + sums[k, s]) - abs(dev[now, 1 + s])
-                    k += 1
-            if gain > 0:
-                continue
-            for j in range(k):
-                dev[cell[j], 0] += counts[j]
-                for s in range(summed):
-                    dev[cell[j], 1 + s] += sums[j, s]
+            _change(published, values, of_column[q], dev, q, left, right)
             published[left, q], published[right, q] = old_right, old_left
             result[left, q], result[right, q] = result[right, q], result[left, q]
+
+
+@compiled
+def _rise(published: Array, values: Array, tables: Array, dev: Array, q: int, left: int, right: int) -> Any:
+    """How far |dev| rises where two rows exchange their values of column q.
+
+    Both rows leave one cell of a table and enter another. Where they agree on the other columns two cells change, by
+    the difference of what is summed.
+    """
+    rise = np.int64(0)
+    row, other, of_row, of_other = published[left], published[right], values[left], values[right]
+    old, new = Place(row[q]), Place(other[q])
+    for t in range(len(tables)):
+        table = tables[t]
+        first, step, b, step_b = Place(table[0]), Place(table[1]), Place(table[2]), Place(table[3])
+        c, step_c, sums = Place(table[4]), Place(table[5]), len(of_row) if table[6] == 1 else 0
+        at = first + Place(row[b]) * step_b + Place(row[c]) * step_c
+        at_other = first + Place(other[b]) * step_b + Place(other[c]) * step_c
+        out, into, out_other, into_other = (
+            at + old * step,
+            at + new * step,
+            at_other + new * step,
+            at_other + old * step,
+        )
+        if at == at_other:
+            for s in range(sums):
+                moved = np.int64(of_row[s]) - of_other[s]
+                rise += _further(dev, out, 1 + s, -moved) + _further(dev, into, 1 + s, moved)
+            continue
+        if sums == 0:
+            rise += _further(dev, out, 0, -UNIT) + _further(dev, into, 0, UNIT)
+            rise += _further(dev, out_other, 0, -UNIT) + _further(dev, into_other, 0, UNIT)
+            continue
+        rise += _both_further(dev, out, -UNIT, -np.int64(of_row[0])) + _both_further(dev, into, UNIT, of_row[0])
+        rise += _both_further(dev, out_other, -UNIT, -np.int64(of_other[0]))
+        rise += _both_further(dev, into_other, UNIT, of_other[0])
+        for s in range(1, sums):
+            rise += _further(dev, out, 1 + s, -np.int64(of_row[s])) + _further(dev, into, 1 + s, of_row[s])
+            rise += _further(dev, out_other, 1 + s, -np.int64(of_other[s]))
+            rise += _further(dev, into_other, 1 + s, of_other[s])
+    return rise
+
+
+@compiled
+def _further(dev: Array, cell: int, column: int, amount: Any) -> Any:
+    """How much further from 0 a deviation of a cell that steers gets by an amount."""
+    now = np.int64(dev[cell, Place(column)])
+    return (abs(now + amount) - abs(now)) * (dev[cell, Place(0)] != _LEFT_ALONE)
+
+
+@compiled
+def _both_further(dev: Array, cell: int, rows: int, amount: Any) -> Any:
+    """How much further from 0 the deviations of a cell's count and first sum get."""
+    count, first = np.int64(dev[cell, Place(0)]), np.int64(dev[cell, Place(1)])
+    return (abs(count + rows) - abs(count) + abs(first + amount) - abs(first)) * (count != _LEFT_ALONE)
+
+
+@compiled
+def _change(published: Array, values: Array, tables: Array, dev: Array, q: int, left: int, right: int) -> None:
+    """Change the cells that `_rise` weighs."""
+    for t in range(len(tables)):
+        sums = values.shape[1] if tables[t, 6] == 1 else 0
+        for row, other in ((left, right), (right, left)):
+            at = (
+                tables[t, 0] + published[row, tables[t, 2]] * tables[t, 3] + published[row, tables[t, 4]] * tables[t, 5]
+            )
+            for sign in (-1, 1):
+                cell = at + published[row if sign < 0 else other, q] * tables[t, 1]
+                if dev[cell, 0] != _LEFT_ALONE:
+                    dev[cell, 0] += sign * UNIT
+                    for s in range(sums):
+                        dev[cell, 1 + s] += sign * np.int64(values[row, s])
