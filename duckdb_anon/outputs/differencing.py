@@ -55,8 +55,17 @@ class Comparison:
         self.population = Population.of(labels, new.sets, new.kinds)
         together = _Together(policy, rows, numbers, self.population, earlier, size)
         self._parts = [together]
-        if not together.is_small:  # all answers together divide the rows too finely: each earlier one by itself
-            self._parts = [_Together(policy, rows, numbers, self.population, [each], size) for each in earlier]
+        if together.is_small:
+            return
+        # all answers together divide the rows too finely: as many coarse ones as can be, each fine one by itself
+        earlier = sorted(earlier, key=lambda each: each.cells.shape[1])
+        coarse, most = 0, len(earlier) - 1
+        while coarse < most:
+            middle = (coarse + most + 1) // 2
+            together = _Together(policy, rows, numbers, self.population, earlier[:middle], size)
+            coarse, most = (middle, most) if together.is_small else (coarse, middle - 1)
+        parts = [earlier[:coarse]] * (coarse > 0) + [[each] for each in earlier[coarse:]]
+        self._parts = [_Together(policy, rows, numbers, self.population, part, size) for part in parts]
 
     def entered(self, hidden: Bools) -> tuple[Population, Hashes]:
         """What the ledger keeps of the answer: its population, and the hashes of rows that are new to it."""
