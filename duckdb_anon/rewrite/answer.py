@@ -7,7 +7,7 @@ bounds are the same either way; intervals are by replay where nothing else gives
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -281,7 +281,7 @@ def _why_unbounded(tree: exp.Query, model: ReleaseModel, question: Question) -> 
             f"no bounds: values of {listed(binned)} were binned before they were drawn, "
             "and one stands for all of its bin"
         )
-    if coarser := sorted(model.edged & read):
+    if (coarser := sorted(model.edged & read)) and not (_adds_up_all(tree, coarser) and _is_sampled(model, release)):
         return f"no bounds: values of {listed(coarser)} that few records carry may be published as their mean"
     rare = sorted(fold(name) for name, tree in original.hierarchies.items() if tree.hidden and fold(name) in read)
     if rare:
@@ -305,6 +305,22 @@ def _why_unbounded(tree: exp.Query, model: ReleaseModel, question: Question) -> 
     if not model.bounded and model.weight == "1" and not known:
         return "no bounds: the method may have replaced values, and the release does not tell which"
     return ""
+
+
+def _adds_up_all(tree: exp.Query, joined: Collection[str]) -> bool:
+    """Whether joined values are read in sums and means of all rows alone: a mean in their place leaves these alone."""
+    chosen = ("where", "joins", "group", "having", "qualify", "distinct")
+    filtered = all_of(tree, exp.Filter, exp.Distinct, exp.Window)
+    return not (filtered or any(tree.args.get(part) for part in chosen)) and all(
+        isinstance(column.parent, (exp.Sum, exp.Avg)) for column in all_of(tree, exp.Column) if column.name in joined
+    )
+
+
+def _is_sampled(model: ReleaseModel, release: TableInfo) -> bool:
+    """Whether records were left out by chance: the interval of a sample is wider than what rounding moves a mean."""
+    if not model.rate:
+        return False
+    return release.reader.rows(f"select max({model.rate}) < 1 from {release.sql} as r") == [(True,)]
 
 
 def _bounds(tree: exp.Query, model: ReleaseModel, question: Question, steps: Steps) -> tuple[FoundBounds, str]:
