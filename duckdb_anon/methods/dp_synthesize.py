@@ -9,8 +9,9 @@ noisy counts, both paid from epsilon and delta. Refusals (an empty table, a valu
 covered. Noise is OpenDP's discrete Gaussian (extra `dp`); `seed` imitates it for tests and protects nothing.
 
 Four hundredths of the budget pay for noisy counts that no record is fitted to. What they say of the error of counts
-stands in the column `count_error`, the same in every row, and `estimate` gives counts 95% intervals by it. They held
-.93 to .98 of the true counts on three tables; widths of sums, means and shares held .83 to 1.0, so these have none.
+stands in the column `count_error`, the same in every row, and `estimate` gives counts intervals of confidence 0.9.
+They held .91 to .98 of the true counts on three tables; widths of sums, means and shares held .82 to 1.0, so these have
+none.
 
 Source: McKenna, Miklau and Sheldon (2021), arXiv 2108.04978; AIM: McKenna et al. (2022). Departures: records come from
 exchanges in place of a graphical model; candidates are scored at once; numbers are cut on an adaptive grid. Cost: a

@@ -301,6 +301,9 @@ def _why_unbounded(tree: exp.Query, model: ReleaseModel, question: Question) -> 
         return "no bounds: some sensitive values were replaced, and the release does not tell which"
     if model.is_noisy:
         return "no bounds: the numbers of rows are noisy"
+    real = sorted(name for name in read if original.types.get(name, "").upper() in ("DOUBLE", "FLOAT"))
+    if model.count_error and real:
+        return f"no bounds: values of {listed(real)} are spread inside cells, and records of the original may share one"
     known = model.count_error or any(isinstance(factor, RandomizedFactor) for factor in model.factors)
     if not model.bounded and model.weight == "1" and not known:
         return "no bounds: the method may have replaced values, and the release does not tell which"

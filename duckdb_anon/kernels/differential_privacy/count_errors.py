@@ -3,8 +3,9 @@
 Up to four columns at random are cut into ranges and sets of names, and the cells of up to 64 such tables are asked with
 noise. The mean squared error of a count c under conditions on d columns is modelled as factor c^power per_column^d. The
 most likely coefficients for normal errors, with a prior from other tables, are enlarged by a standard error, and by a
-factor from three tables (HI and OFP of R's Ecdat, individuals of a visit register); census, adult and randhie check
-what such intervals cover (`examples/studies/synthesis.py`). Cost: a pass over the records for each of these tables.
+factor: 1.15 is what three tables need (HI and OFP of R's Ecdat, individuals of a visit register), the rest a margin.
+Census, adult and randhie check what such intervals cover (`examples/studies/synthesis.py`).
+Cost: a pass over the records for each of these tables.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.progress import tick
 
 _TABLES, _MOST_COLUMNS, _CELLS = (8, 64), 4, (4, 500)
-_LARGER = 1.15  # factor of the width of intervals, see above
+_LARGER = 1.3  # factor of the width of intervals, see above
 _USUAL, _SPREAD = np.array([0.0, 0.75, 0.3]), np.array([1.5, 0.15, 0.2])  # mean and standard deviation over tables
 _MIDDLE = 2.5, 1 / 8  # number of columns, and share of the records, where the first of the three stands
 
