@@ -15,7 +15,7 @@ from pathlib import Path
 
 import duckdb
 
-from duckdb_anon.database.plan import NAME, Plan, Table
+from duckdb_anon.database.plan import JOINED, NAME, Plan, Table
 from duckdb_anon.database.released_tables import DatabaseRelease, released_rows
 from duckdb_anon.database.risk import STRONGEST, Risk
 from duckdb_anon.database.work import Work
@@ -33,7 +33,7 @@ from duckdb_anon.treatments import parsed
 
 _NOT_COVERED = (
     "Columns that are not labelled quasi are assumed to be unknown to an attacker. Sensitive and insensitive columns "
-    "are released unchanged, and a rare value in one of them can identify its holder.",
+    "follow the individual. Rare sensitive numbers and dates are joined; a rare value of another column can identify.",
     "Treatments alone promise nothing about individuals. Intervals between shifted dates of an individual are exact.",
     "The number of rows of an individual in a table without quasi-identifiers is not bounded.",
     "Individuals with one known record may have the same sensitive value, unless the plan says l.",
@@ -194,6 +194,8 @@ def _promise(plan: Plan, table: Table, name: str, done: str, label: str | None) 
         return "At least k individuals share the known record."
     if done == "permuted":
         return f"The value is that of one of {plan.least} individuals or more, equally likely before calibration."
+    if done == JOINED:
+        return f"{plan.sensitive_edges} individuals or more have the value, a mean where it was rare."
     if done == "unchanged":
         return "None: an attacker is assumed not to know it."
     return parsed(NAME, f"{table.name}.{name}", done)[0].promise

@@ -40,7 +40,8 @@ _HEAD = (
     "# A first plan, proposed from names, types, values and foreign keys. Read every line before you run it:",
     "#   duckdb-anon run THIS_FILE",
     "# quasi: an attacker may know it; it is permuted (delta), or generalized until k individuals share each record.",
-    "# sensitive, insensitive: released unchanged. Identifiers, and columns without a label, are dropped.",
+    "# sensitive, insensitive: released unchanged, but rare sensitive numbers and dates become means of ten people.",
+    "# Identifiers, and columns without a label, are dropped.",
 )
 _FAKES = {
     "name": "fake(kind := 'name')", "mail": "fake(kind := 'mail')", "phone": "fake(kind := 'phone')",

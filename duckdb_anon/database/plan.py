@@ -17,6 +17,7 @@ import duckdb
 
 from duckdb_anon.engine.catalog.catalog import Catalog, Relation, require_visible
 from duckdb_anon.engine.catalog.column_roles import column_of, resolve_roles
+from duckdb_anon.engine.catalog.sensitive_coarsening import DEFAULT, is_measured
 from duckdb_anon.methods.partition_params import least_size
 from duckdb_anon.model.errors import ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import ColumnInfo, Roles
@@ -27,6 +28,7 @@ from duckdb_anon.treatments import parsed
 NAME = "release_database"
 _OF_KEYS = ("pseudonym", "redact")
 _EVENTS = 12
+JOINED = "rare values joined"  # what is done to a sensitive number or date
 OPTIONS = (
     Parameter("individuals", "table with one row per individual", "text", REQUIRED),
     Parameter("key", "column of that table that identifies the individual", "text", REQUIRED),
@@ -41,6 +43,8 @@ OPTIONS = (
     Parameter("linked", "whether the released tables join", "boolean", True),
     Parameter("events", "mondrian: most known events per individual and table that are released (default: 12)",
               "integer", low=1, high=50),
+    Parameter("sensitive_edges", "minimum number of individuals per released sensitive number or date: rare ones are "
+              "published as the mean of neighbours; 1 leaves all unchanged", "integer", DEFAULT, low=1),
     Parameter("keys", "foreign keys, {'visits.patient_id': 'patients.patient_id'}", "mapping", {}),
     Parameter("force", "columns that leave although a check refuses them, ['visits.discharge']", "names", []),
     Parameter("key_file", "file with the key of pseudonyms and shifts (default: drawn and thrown away)", "text"),
@@ -77,6 +81,11 @@ class Table:
         labelled = [info.name for info in (*self.roles.sensitive, *self.roles.keep)]
         return [name for name in labelled if name not in self.treatments and name not in self.keys]
 
+    def joined(self) -> tuple[ColumnInfo, ...]:
+        """Sensitive numbers and dates that are released as they are, or joined where they are rare."""
+        unchanged = self.unchanged()
+        return tuple(info for info in self.roles.sensitive if info.name in unchanged and is_measured(info))
+
     def dropped(self) -> list[str]:
         """Columns that are not released: without label and treatment, or identifiers without a treatment."""
         quasi = {info.name for info in self.roles.qi}
@@ -97,6 +106,7 @@ class Plan:
     linked: bool = True  # whether the released tables join
     l_counts: str = "values"  # whether l bounds the share of each value, or of the list of an individual's values
     force: Sequence[str] = ()  # columns, 'table.column', that leave although a check refuses them
+    sensitive_edges: int = DEFAULT  # least number of individuals of a released sensitive number or date
     key_file: str | None = None  # file with the key of pseudonyms; None to draw one
 
     @property
@@ -166,7 +176,8 @@ class Plan:
         _require_known_parents(found)
         if checked["l"] is not None and not any(table.roles.sensitive for table in found):
             raise ParameterError(f"{NAME}: l needs a column labelled sensitive. Label one, or leave l out")
-        given = {name: checked[name] for name in ("k", "delta", "l", "linked", "l_counts", "key_file")}
+        names = ("k", "delta", "l", "linked", "l_counts", "sensitive_edges", "key_file")
+        given = {name: checked[name] for name in names}
         given["events"] = checked["events"] or _EVENTS
         given["force"] = [".".join(_column(relations, text, "force names")) for text in checked["force"] or ()]
         return Plan(found, key, **given)

@@ -24,6 +24,7 @@ from duckdb_anon.database.evidence import evidence_page
 from duckdb_anon.database.plan import NAME, Plan
 from duckdb_anon.database.released_tables import DatabaseRelease, make_release, working, write_tables
 from duckdb_anon.database.risk import TARGETS, measured
+from duckdb_anon.engine.catalog.sensitive_coarsening import DEFAULT
 from duckdb_anon.engine.records.register import (
     Known,
     Register,
@@ -121,6 +122,7 @@ class DatabaseRegistration:
         options = {
             "individuals": plan.individuals.name, "key": plan.key, "keys": links, **plan.promise, "l": plan.l,
             "l_counts": None if plan.l is None else plan.l_counts,
+            "sensitive_edges": None if plan.sensitive_edges == DEFAULT else plan.sensitive_edges,
             "linked": plan.linked, "events": None if plan.k is None else plan.events, "treatments": treatments,
         }  # fmt: skip
         given = "".join(f", {name} := {literal(value)}" for name, value in options.items() if value is not None)
@@ -143,7 +145,9 @@ def release_database(
 
     Columns are treated by their labels (COMMENT ON COLUMN ... IS 'anon: quasi'). Those labelled quasi are what an
     attacker may know, in all tables together: they are permuted or generalized. Sensitive and insensitive columns are
-    released unchanged, key columns as pseudonyms, treated columns as their treatment says, and all others are dropped.
+    released unchanged, but for rare sensitive numbers and dates: neighbours are joined and published as their mean,
+    until `sensitive_edges` individuals have each. Key columns are released as pseudonyms, treated columns as their
+    treatment says, and all others are dropped.
     The release is entered in the register (`anon_register`), as one entry for each table.
 
     Args:

@@ -19,10 +19,10 @@ import duckdb
 
 from duckdb_anon.database.cover import released_column
 from duckdb_anon.database.dates import refuse_determined
-from duckdb_anon.database.plan import NAME, Plan, Table
+from duckdb_anon.database.plan import JOINED, NAME, Plan, Table
 from duckdb_anon.database.record import Cell, cut_again, make_classes, make_record
 from duckdb_anon.database.recount import Counted, counted, make_alike, require_permuted, require_promise
-from duckdb_anon.database.work import Work, read_rows
+from duckdb_anon.database.work import Work, join_rare_values, read_rows
 from duckdb_anon.engine.catalog.catalog import write_comments
 from duckdb_anon.engine.records.release_digest import release_digest, row_checksum
 from duckdb_anon.engine.records.release_seal import sealed
@@ -121,6 +121,7 @@ def working(con: duckdb.DuckDBPyConnection, plan: Plan) -> Iterator[Work]:
     try:
         work = Work(con, plan, space)
         read_rows(work)
+        join_rare_values(work)
         yield work
     finally:
         with suppress(duckdb.Error):
@@ -202,10 +203,12 @@ def write_table(work: Work, table: Table, record: Sequence[Cell], key: Key) -> R
     plan, con = work.plan, work.con
     of_individual = plan.key if table is plan.individuals else table.link.column if table.link else ""
     direct = table is plan.individuals or (table.link is not None and table.link.parent == plan.individuals.name)
-    columns, items = {}, []
+    columns, items, joined = {}, [], [info.name for info in table.joined()]
     for name, kind in table.relation.columns.items():
         column = Column(name, kind, table.name, table.keys.get(name, ""), "_anon_k", "_anon_shift", "_anon_n")
         done, sql = _released(table, column, record, key, direct and name == of_individual)
+        if done == "unchanged" and plan.sensitive_edges > 1 and name in joined:
+            done = JOINED
         if sql is not None:
             columns[name] = done
             items.append(f"{sql} as {ident(name)}")

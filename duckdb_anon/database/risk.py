@@ -23,7 +23,7 @@ import duckdb
 import numpy as np
 
 from duckdb_anon.database.dates import days, is_shifted, known_dates
-from duckdb_anon.database.plan import Plan, Table
+from duckdb_anon.database.plan import JOINED, Plan, Table
 from duckdb_anon.database.record import Cell, roles_of
 from duckdb_anon.database.released_tables import DatabaseRelease, make_release, working
 from duckdb_anon.database.work import Work
@@ -197,7 +197,7 @@ def _more(work: Work, table: Table, name: str, done: str, seed: int) -> tuple[st
         pairs = [(other, known) for other, known in known_dates(work.plan) if other is not work.plan.individuals]
         return f"the gaps of {table.name}.{name}", [_gaps(work, table, name, *pair) for pair in pairs]
     value, column = ident(name), Column(name, table.relation.columns[name], table.name)
-    given = None if done == "unchanged" else parsed(NAME, table.name, done)[0].name
+    given = None if done in ("unchanged", JOINED) else parsed(NAME, table.name, done)[0].name
     if given in _KEYED:
         return "", []
     known = treated(NAME, column, done, Key(b"")) if given not in (None, "noise") else value

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import duckdb
 
 from duckdb_anon.database.plan import NAME, Plan, Table
+from duckdb_anon.engine.catalog.sensitive_coarsening import SOURCE, edged
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.kernels.attacks.linked_records import Covered
-from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.errors import AnonError, RequirementError, cause_of
+from duckdb_anon.model.function_specs import ColumnInfo, Roles
+from duckdb_anon.parts.run_part import message_of
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,26 @@ def read_rows(work: Work) -> None:
             f"p._anon_n as _anon_p, t.* from {table.relation.sql} as t join {work.of(parent)} as p "
             f"on t.{ident(table.link.column)} = p.{ident(table.link.to)}"
         )
+
+
+def join_rare_values(work: Work) -> None:
+    """Put means in the place of rare sensitive numbers and dates, so that each is that of enough individuals."""
+    for table in work.plan.tables:
+        infos = table.joined()
+        if not infos or work.plan.sensitive_edges == 1:
+            continue
+        relation = replace(table.relation, sql=work.of(table), place=None)
+        roles = Roles(sensitive=infos, person=ColumnInfo("_anon_i"))
+        ctes, _ = edged(NAME, relation, roles, work.plan.sensitive_edges, True)
+        try:
+            work.con.execute(
+                f"create or replace table {work.of(table)} as with {ctes.rstrip().removesuffix(',')} "
+                f"select * exclude (_anon_rn) from {SOURCE}"
+            )
+        except duckdb.Error as error:
+            text, mark = message_of(error, NAME), f" [{RequirementError.code}]"
+            kind = RequirementError if text.endswith(mark) else AnonError
+            raise kind(text.removesuffix(mark)) from cause_of(error)
 
 
 def _require_unique(con: duckdb.DuckDBPyConnection, table: Table, column: str) -> None:

@@ -171,7 +171,10 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
     note(context, lambda: Recorded(entry, relation, given_roles, _given(entry, context), params, layout))
     before = ""
     if edges.are_joined(params):
-        before, relation = edges.edged(entry, relation, roles, params[edges.PARAMETER.name], by_default)
+        k = params[edges.PARAMETER.name]
+        if not by_default:
+            edges.require_joinable(entry, relation, roles, k)
+        before, relation = edges.edged(entry.name, relation, roles, k, by_default)
     ran = run_ctes(entry, context, relation, roles, params, declaring(layout), layout)
     return f"{before}{ran},\n{release_select(relation, roles, layout)}"
 

@@ -94,7 +94,8 @@ class Original(CodedRows):
         relation = self.recorded.relation
         needed_alone = replace(relation, sql=f"(select {self._read(self.columns)} from {self.source})")
         by_default = edges.PARAMETER.name not in self.recorded.arguments
-        ctes, _ = edges.edged(self.recorded.entry, needed_alone, self.roles, params[edges.PARAMETER.name], by_default)
+        name, k = self.recorded.entry.name, params[edges.PARAMETER.name]
+        ctes, _ = edges.edged(name, needed_alone, self.roles, k, by_default)
         self.con.execute(
             f"create or replace table {_EDGED} as with {ctes.rstrip().removesuffix(',')} "
             f"select * exclude ({NUMBER}) from {edges.SOURCE} order by {NUMBER}"

@@ -53,7 +53,7 @@ def settled(entry: Method, roles: Roles, params: Params) -> Params:
     if EDGES.word not in params:
         return params
     randomized = "randomized" in entry.formats and params["scope"] != "qi"
-    joins = not randomized and any(map(_is_measured, roles.sensitive))
+    joins = not randomized and any(map(is_measured, roles.sensitive))
     k = params[EDGES.word] or (DEFAULT if joins else 1)
     return {**params, EDGES.word: k}
 
@@ -63,27 +63,19 @@ def are_joined(params: Params) -> bool:
     return (params.get(EDGES.word) or 1) > 1
 
 
-def _is_measured(info: ColumnInfo) -> bool:
+def is_measured(info: ColumnInfo) -> bool:
     """Whether a column has numbers or dates, which have means, or may have them, as its type is not visible yet."""
     return (info.kind == "ordered" or not (info.kind or info.type)) and not info.hierarchy
 
 
-def edged(entry: Method, relation: Relation, roles: Roles, k: int, by_default: bool) -> tuple[str, Relation]:
+def edged(function: str, relation: Relation, roles: Roles, k: int, by_default: bool) -> tuple[str, Relation]:
     """CTEs, of which `SOURCE` has the rows with coarser values and `_anon_rn`, and the relation with their types."""
-    function = entry.name
-    if not roles.sensitive:
-        raise ColumnError(
-            f"{function}: sensitive_edges := {k} needs a sensitive column. Say sensitive := '...' or COMMENT ON COLUMN "
-            "... IS 'anon: sensitive'"
-        )
     person = None if roles.person is None else ident(roles.person.name)
     ctes = f"_anon_whole as materialized (select *, row_number() over () - 1 as _anon_rn from {relation.rows}),\n"
     replaced, joins, columns = [], [], dict(relation.columns)
     for number, info in enumerate(roles.sensitive):
-        if by_default and not _is_measured(info):
+        if by_default and not is_measured(info):
             continue
-        if not by_default:
-            _check(entry, relation, info, k)
         text = info.type.startswith(_TEXT)
         value = f"{ident(info.name)}{'::varchar' if text else ''}"
         columns |= {info.name: "VARCHAR"} if text else {}
@@ -94,7 +86,19 @@ def edged(entry: Method, relation: Relation, roles: Roles, k: int, by_default: b
     return ctes, replace(relation, columns=columns)
 
 
-def _check(entry: Method, relation: Relation, info: ColumnInfo, k: int) -> None:
+def require_joinable(entry: Method, relation: Relation, roles: Roles, k: int) -> None:
+    """Refuse a call that names `sensitive_edges` for a column of which no values can be joined."""
+    function = entry.name
+    if not roles.sensitive:
+        raise ColumnError(
+            f"{function}: sensitive_edges := {k} needs a sensitive column. Say sensitive := '...' or COMMENT ON COLUMN "
+            "... IS 'anon: sensitive'"
+        )
+    for info in roles.sensitive:
+        _require_joinable(entry, relation, info, k)
+
+
+def _require_joinable(entry: Method, relation: Relation, info: ColumnInfo, k: int) -> None:
     function = entry.name
     if info.hierarchy:
         if "persons" in entry.formats:
@@ -131,11 +135,11 @@ def _values(function: str, info: ColumnInfo, value: str, person: str | None, num
         f"out [{RequirementError.code}]"
     )
     counted = f"count(distinct {person})" if person else "count(*)"
-    persons_of_values = "flatten(list(_anon_p order by i))" if person else "null::bigint[]"
+    persons_of_values = "flatten(list(_anon_person order by i))" if person else "null::bigint[]"
     persons = f"(select distinct {person} from _anon_whole)"
-    numbers = f"(select {person} as _anon_w, row_number() over () as _anon_p from {persons})"
+    numbers = f"(select {person} as _anon_w, row_number() over () as _anon_person from {persons})"
     source = f"_anon_whole left join {numbers} on _anon_w is not distinct from {person}" if person else "_anon_whole"
-    carriers = "list(distinct _anon_p)" if person else "null::bigint[]"
+    carriers = "list(distinct _anon_person)" if person else "null::bigint[]"
     mean = _mean(f"_anon_whole.{value}", info.type) if ordered else "null"
     kind = literal("") if info.type else "any_value(typeof(v))"
     fitting = (
@@ -144,7 +148,7 @@ def _values(function: str, info: ColumnInfo, value: str, person: str | None, num
     lists = f"counts: list(n order by i), persons: {persons_of_values}"
     other = literal(REST) if info.type.startswith(_TEXT) else f"error({unnamed})"
     return (
-        f"{by} as materialized (select {value} as v, {counted} as n, {carriers} as _anon_p, "
+        f"{by} as materialized (select {value} as v, {counted} as n, {carriers} as _anon_person, "
         f"row_number() over (order by {value} nulls last) - 1 as i from {source} group by {value}),\n"
         f"{by}t as materialized (select {FUNCTION}({{k: {k}::bigint, ordered: {str(ordered).lower()}, "
         f"type: {kind}, {lists}}}) as r from {by} where v is not null),\n"

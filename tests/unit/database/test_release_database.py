@@ -76,6 +76,35 @@ def test_every_known_record_fits_k_individuals(seed, patients, k):
     con.close()
 
 
+@pytest.mark.parametrize("promise", [{"k": 5}, {"k": None, "delta": 0.2}])
+def test_a_rare_sensitive_number_or_date_is_a_mean_of_ten_individuals(con, promise):
+    _hospital(con, 300, 2)
+    con.execute("alter table patients alter debt type decimal(12, 2) using 1000 + id * id")
+    con.execute("alter table labs add column seen date")
+    con.execute("update labs set seen = date '2024-01-01' + rowid::integer")
+    for column in ("patients.debt", "labs.seen"):
+        con.execute(f"comment on column {column} is 'anon: sensitive'")
+    made = _release(con, **promise)
+    done = {name: done for table in made.tables for name, done in table.columns.items()}
+    assert (done["debt"], done["seen"], done["value"]) == ("rare values joined", "rare values joined", "unchanged")
+    counted = """select min(n) from (select count(distinct p.id) as n from release.patients as p {} group by {})"""
+    joins = "join release.visits as v on v.pid = p.id join release.labs using (visit)"
+    assert con.execute(counted.format("", "debt")).fetchone()[0] >= 10
+    assert con.execute(counted.format(joins, "seen")).fetchone()[0] >= 8  # rows of the original count ten
+    assert con.execute("select typeof(debt) from release.patients limit 1").fetchone() == ("DECIMAL(12,2)",)
+    _release(con, replace=True, sensitive_edges=1, **promise)
+    assert con.execute("select max(debt) from release.patients").fetchone() == (1000 + 299 * 299,)
+
+
+def test_a_table_with_too_few_sensitive_numbers_is_refused(con):
+    _hospital(con, 40, 2)
+    con.execute("update patients set debt = null where id >= 6")
+    with pytest.raises(AnonError, match="sensitive_edges := 10 is more than the table has carriers of 'debt'"):
+        _release(con)
+    assert con.execute("select 1 from duckdb_schemas() where schema_name = 'release'").fetchone() is None
+    assert _release(con, sensitive_edges=1).smallest >= 3
+
+
 def test_the_tables_join_and_nothing_of_the_keys_stays(con):
     _hospital(con, 300, 1)
     made = _release(con, treatments={"visits": {"visit": "pseudonym(format := 'integer')"}})
