@@ -26,8 +26,6 @@ ONE_PASS = {
     "tally": "rows", "tally_groups": "rows", "_number": "rows", "_gather": "rows", "_widen": "rows",
     "_reorder": "rows", "complete": "a block of rows", "exchange": "a block of buckets",
     "give_each": "a block of classes", "redraw_root": "a block of rows", "give_ends": "rows, then classes",
-    "sample_cuts": "a sample of rows",
-    "set_cut": "values of a group",
 }  # fmt: skip
 """Compiled functions that Python calls and that take no flag, and what they go through once."""
 

@@ -15,6 +15,7 @@ RELEASES = {
     "counts": "laplace_on_groups('people', 5, 1.0, keep := [], seed := 1)",
     "randomized": "rr_distort('people', p := 0.8, seed := 1)",
     "blank": "suppress('people', 3)",
+    "made": "dp_synthesize('people', 3.0, bounds := {'age': [18, 57], 'zip': [100, 119], 'dose': [10, 16]}, seed := 1)",
     "persons": "one_to_m_generalize('visits', 2, 2, seed := 1)",
 }
 
