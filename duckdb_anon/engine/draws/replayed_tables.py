@@ -20,9 +20,12 @@ import duckdb
 
 from duckdb_anon.engine.arrow import batches
 from duckdb_anon.engine.catalog.catalog import Relation
+from duckdb_anon.engine.catalog.sensitive_coarsening import DEFAULT
 from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import RewriteError, cause_of, one_line
+from duckdb_anon.model.release_formats import EDGES
+from duckdb_anon.model.release_formats.duckdb_types import is_number
 
 TRUTH_COUNT, REDRAWS = 10, 3
 MOST_ROWS = 200_000
@@ -117,9 +120,37 @@ def _made(
         if not call.as_released:
             drawn = f"impute({literal(_RELEASE)}, {TRUTH_COUNT}, original := {literal(_ORIGINAL)}, seed := 1{roles})"
             con.execute(f"create table {_TRUTHS} as select * rename (draw as {_NUMBER}) from {drawn}")
+        _spread_joined(con, call)
         for number in range(1, TRUTH_COUNT + 1):
             _replay_once(con, call, roles, number)
     return con
+
+
+def _spread_joined(con: duckdb.DuckDBPyConnection, call: ReplayCall) -> None:
+    """Draw sensitive values that may stand for the mean of rare ones: between the middles to the next ones, unbiased.
+
+    The call joins them again; without this, the truths would have no values that joining changes.
+    """
+    table, copies = (_RELEASE, 1) if call.as_released else (_TRUTHS, TRUTH_COUNT)
+    least = call.arguments.get(EDGES.word, DEFAULT)
+    for name in call.roles["sensitive"]:
+        kind = call.original.columns[name]
+        moment = kind.startswith(("DATE", "TIMESTAMP"))
+        if least == 1 or name in call.trees or not (moment or is_number(kind)):
+            continue
+        column = ident(name)
+        number = f"epoch_us({column}::timestamp)::double" if moment else f"{column}::double"
+        side, share = (f"hash(t.rowid, {draw}) / 18446744073709551616" for draw in range(2))
+        drawn = f"x + if({side} * (below + above) < above, -below, above) * {share}"
+        back = f"make_timestamp(({drawn})::bigint)" if moment else drawn
+        con.execute(
+            f"create or replace table {table} as with e as (select v, n, x, "
+            "(x - coalesce(lag(x) over w, x)) / 2 as below, (coalesce(lead(x) over w, x) - x) / 2 as above from ("
+            f"select {column} as v, {number} as x, count(*) as n from {table} where isfinite({number}) group by all) "
+            "window w as (order by x)) select t.* replace ("
+            f"coalesce(case when n < {2 * least * copies} then try_cast({back} as {kind}) end, {column}) as {column}) "
+            f"from {table} as t left join e on {column} = v"
+        )
 
 
 @contextmanager

@@ -96,10 +96,13 @@ class Augmentation:
         """Rounds of completing and fitting.
 
         Those of generalized cells are few: their shares are learnt already, and more rounds give all rows of a cell to
-        the few values that are most likely (as Turnbull's estimate does). Buckets and channels take more.
+        the few values that are most likely (as Turnbull's estimate does). Buckets and channels take more; of buckets
+        still more would narrow intervals by replay below what they state.
         """
-        several = self.evidence.bucket is not None or any(c.cells.noisy for c in self.evidence.columns)
-        return self.options.rounds if several else self.options.cell_rounds
+        if self.evidence.bucket is not None:
+            return self.options.rounds
+        noisy = any(column.cells.noisy for column in self.evidence.columns)
+        return self.options.channel_rounds if noisy else self.options.cell_rounds
 
     def _fit(self) -> None:
         self.tree = fitted(self._completion(), self.prior, self.edges, self.options)

@@ -30,7 +30,8 @@ class Options:
 
     Attributes:
         levels: levels that the values of one column tell; 1 for a plain tree.
-        rounds: rounds of completing rows and fitting the tree before the first draw, of buckets and channels.
+        rounds: rounds of completing rows and fitting the tree before the first draw, of buckets.
+        channel_rounds: the same of randomized columns.
         cell_rounds: the same where all cells are generalized ones.
         swaps: proposals for each row of a bucket in a round.
         prior: rows by which a table is drawn to the product of its margins.
@@ -38,7 +39,8 @@ class Options:
     """
 
     levels: int = 8
-    rounds: int = 11
+    rounds: int = 6
+    channel_rounds: int = 11
     cell_rounds: int = 1
     swaps: int = 4
     prior: float = 100.0

@@ -93,16 +93,18 @@ def test_an_interval_stays_inside_hard_bounds(people):
 @pytest.mark.campaign
 def test_most_intervals_hold_the_truth_and_are_not_wide(people):
     fill(people, 1500)
-    seeded_release(people, "released", CALLS["anatomy"])
+    queries = [
+        f"select count(*) as n, avg(age) as m, median(age) as d from people where ill = '{ill}' and age between {ages}"
+        for ill in ("flu", "cold", "gout", "acne")
+        for ages in ("20 and 35", "30 and 55", "50 and 79")
+    ]
     found = []
-    for ill in ("flu", "cold", "gout", "acne"):
-        for low, high in ((20, 35), (30, 55), (50, 79)):
-            where = f"ill = '{ill}' and age between {low} and {high}"
-            found += asked(
-                people, f"select count(*) as n, avg(age) as m, median(age) as d from people where {where}", "likely"
-            )
+    for seed in range(5):
+        call = CALLS["anatomy"].replace(SEED, f"seed := {2**64 + seed}")
+        seeded_release(people, "released", call, replace=seed > 0, independent=seed > 0)
+        found += [row for query in queries for row in asked(people, query, "likely")]
     found = [row for row in found if row[4] is not None and row[0]]
-    assert len(found) >= 24
+    assert len(found) >= 120
     assert sum(row[2] - 1e-9 <= row[0] <= row[3] + 1e-9 for row in found) >= 0.85 * len(found)
     assert sorted((row[3] - row[2]) / row[0] for row in found)[len(found) // 2] < 0.6
 
