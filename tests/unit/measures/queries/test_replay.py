@@ -109,6 +109,26 @@ def test_most_intervals_hold_the_truth_and_are_not_wide(people):
     assert sorted((row[3] - row[2]) / row[0] for row in found)[len(found) // 2] < 0.6
 
 
+@pytest.mark.parametrize("kind", ["integer", "decimal(9, 2)", "date"])
+def test_an_interval_covers_that_rare_amounts_are_released_as_their_mean(con, kind):
+    pay = "round(200 * exp(hash(i, 3) % 1000 / 250))"
+    amount = "date_diff('day', date '1900-01-01', pay)" if kind == "date" else "pay"
+    pay = f"(date '1900-01-01' + {pay}::integer)" if kind == "date" else f"({pay} + i / 1000)::{kind}"
+    con.execute(f"create table people as select (20 + hash(i, 5) % 60)::integer as age, (hash(i, 2) % 3)::integer as "
+                f"region, {pay} as pay from range(1500) as r(i)")  # fmt: skip
+    for column, role in (("age", "quasi"), ("region", "quasi"), ("pay", "sensitive")):
+        con.execute(f"comment on column people.{column} is 'anon: {role}'")
+    seeded_release(con, "released", f"slicing('people', 2, sensitive_column := 'alone', {SEED})")
+    found = [
+        asked(con, f"select quantile_disc({amount}, {part / 10}) as q from people", "likely")[0]
+        for part in range(1, 10)
+    ]
+    joined = sum(original != estimate for original, estimate, *_ in found)
+    assert joined >= 6  # the release has other amounts than the original
+    assert all(low < high for _, _, low, high, *_ in found)
+    assert sum(low <= original <= high for original, _, low, high, *_ in found) >= 0.8 * len(found)
+
+
 def test_what_a_release_tells_exactly_keeps_its_hard_bounds(people):
     seeded_release(people, "released", CALLS["anatomy"])
     query = "select count(*) as n, median(cost) as m, sum(cost) as s from people where age < 40"
