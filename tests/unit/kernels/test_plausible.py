@@ -58,10 +58,10 @@ def test_noisy_cells_draw_from_the_posterior():
     noisy = Noisy(line(size), np.arange(size), np.arange(size), extra=np.full(size, keep - base[0]), base=base)
     column = Column.of(noisy, np.full(90_000, 2), shares, 2)
     evidence = Evidence((column,), (False,))
-    (atoms,) = next(draws(evidence, 1, options=Options(rounds=0, margin_prior=0.0)))
+    (atoms,) = next(draws(evidence, 1, options=Options(channel_rounds=0, margin_prior=0.0)))
     posterior = shares * np.where(np.arange(size) == 2, keep, base)
     # the model's first completion has these odds; the fit that follows learns from one cell alone
-    first = Augmentation(evidence, np.random.default_rng(1), Options(rounds=0))
+    first = Augmentation(evidence, np.random.default_rng(1), Options(channel_rounds=0))
     seen = np.bincount(
         column.atoms(first.cell[0], first.state[0], np.random.default_rng(2).random(90_000)), minlength=3
     )

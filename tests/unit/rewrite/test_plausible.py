@@ -140,7 +140,7 @@ def test_what_an_interrupted_query_drew_stays(people, monkeypatch):
 
     def stopped(model):
         steps.append(model)
-        if len(steps) == Options().rounds + 5:  # the rounds of learning, and the fifth draw
+        if len(steps) == Options().channel_rounds + 5:  # the rounds of learning, and the fifth draw
             step(model)  # an interrupted draw has changed some rows
             raise Interrupted("stopped")
         step(model)
@@ -150,7 +150,7 @@ def test_what_an_interrupted_query_drew_stays(people, monkeypatch):
     with pytest.raises((duckdb.Error, Interrupted)):
         rewritten(people, query, "random")
     assert rewritten(people, query, "random") == expected
-    assert (len(steps), len(reads)) == (Options().rounds + 11, 1)
+    assert (len(steps), len(reads)) == (Options().channel_rounds + 11, 1)
 
 
 def test_what_cannot_be_drawn_is_said_while_planning(people):
