@@ -29,7 +29,7 @@ WIDER: Mapping[str, Mapping[str, float]] = {
     "anatomy": {"count": 1, "sum": 1.5, "mean": 1.5, "share": 1, "quantile": 1.5, "other": 1.5},
     "slicing": {"count": 1, "sum": 3, "mean": 3, "share": 1, "quantile": 3, "other": 3},
     "rank_swap": dict.fromkeys(("count", "sum", "mean", "share", "quantile", "other"), 1.5),
-    "muco": {"count": 1.5, "sum": 1.5, "mean": 1.5, "share": 1.5},
+    "muco": {"count": 1.5, "sum": 1.5, "mean": 3, "share": 1.5},
     "mondrian": {"count": 2.5, "sum": 2, "mean": 1.5, "quantile": 2, "other": 2.5},
 }
 """Factor of the width of intervals by method and kind of measure; what is not listed has no intervals.
