@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import duckdb
 
 from duckdb_anon.database.plan import NAME, Plan, Table
-from duckdb_anon.engine.catalog.sensitive_coarsening import SOURCE, edged
+from duckdb_anon.engine.catalog.sensitive_coarsening import joined_rows
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.kernels.attacks.linked_records import Covered
 from duckdb_anon.model.errors import AnonError, RequirementError, cause_of
@@ -82,12 +82,9 @@ def join_rare_values(work: Work) -> None:
             continue
         relation = replace(table.relation, sql=work.of(table), place=None)
         roles = Roles(sensitive=infos, person=ColumnInfo("_anon_i"))
-        ctes, _ = edged(NAME, relation, roles, work.plan.sensitive_edges, True)
+        rows = joined_rows(NAME, relation, roles, work.plan.sensitive_edges, True)
         try:
-            work.con.execute(
-                f"create or replace table {work.of(table)} as with {ctes.rstrip().removesuffix(',')} "
-                f"select * exclude (_anon_rn) from {SOURCE}"
-            )
+            work.con.execute(f"create or replace table {work.of(table)} as {rows}")
         except duckdb.Error as error:
             text, mark = message_of(error, NAME), f" [{RequirementError.code}]"
             kind = RequirementError if text.endswith(mark) else AnonError

@@ -95,11 +95,8 @@ class Original(CodedRows):
         needed_alone = replace(relation, sql=f"(select {self._read(self.columns)} from {self.source})")
         by_default = edges.PARAMETER.name not in self.recorded.arguments
         name, k = self.recorded.entry.name, params[edges.PARAMETER.name]
-        ctes, _ = edges.edged(name, needed_alone, self.roles, k, by_default)
-        self.con.execute(
-            f"create or replace table {_EDGED} as with {ctes.rstrip().removesuffix(',')} "
-            f"select * exclude ({NUMBER}) from {edges.SOURCE} order by {NUMBER}"
-        )
+        rows = edges.joined_rows(name, needed_alone, self.roles, k, by_default)
+        self.con.execute(f"create or replace table {_EDGED} as {rows}")
         self.source = _EDGED
 
     def lay_out(self, part: str, relation: str) -> None:

@@ -86,6 +86,12 @@ def edged(function: str, relation: Relation, roles: Roles, k: int, by_default: b
     return ctes, replace(relation, columns=columns)
 
 
+def joined_rows(function: str, relation: Relation, roles: Roles, k: int, by_default: bool) -> str:
+    """SELECT of the rows with coarser values, in their order."""
+    ctes, _ = edged(function, relation, roles, k, by_default)
+    return f"with {ctes.rstrip().removesuffix(',')} select * exclude (_anon_rn) from {SOURCE} order by _anon_rn"
+
+
 def require_joinable(entry: Method, relation: Relation, roles: Roles, k: int) -> None:
     """Refuse a call that names `sensitive_edges` for a column of which no values can be joined."""
     function = entry.name
